@@ -1,0 +1,33 @@
+"""slender: linear classifiers with thousands of classes, fitted in seconds.
+
+Public names are loaded on first use (PEP 562), so that `import slender` takes milliseconds.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "SGDClassifier": "estimators.sgd",
+    "SLNDClassifier": "estimators.slnd",
+    "load_model": "model",
+    "save_model": "model",
+}
+__all__ = [*sorted(_HOME), "__version__"]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from .estimators.sgd import SGDClassifier as SGDClassifier
+    from .estimators.slnd import SLNDClassifier as SLNDClassifier
+    from .model import load_model as load_model
+    from .model import save_model as save_model
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'slender' has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,43 @@
+"""The diagonal of H: z_j = x_j / sqrt(H_jj + delta), scaled on the fly, never stored."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..rows import Rows, ScaledRows
+from .base import Sample, constant_column
+from .lowrank import EIGENVALUE_FLOOR, sample_size
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    samples: int | None = None
+    damping: float = 0.0
+
+    def estimate(self, sample: Sample) -> "DiagonalCoordinates":
+        S = sample.rows.dense(sample.draw(sample_size(self.samples, sample.rows)))
+        H = sample.curvature0 * np.einsum("ij,ij->j", S, S, dtype=np.float64) / len(S)  # (d,)
+        c = constant_column(S) if sample.intercept else 0.0
+        H_c = sample.curvature0 * c**2
+        delta = self.damping * (H.sum() + H_c) / (len(H) + bool(c))
+        # A column that is zero in the sample says nothing of its curvature: it is left out.
+        known = H > EIGENVALUE_FLOOR[S.dtype.char] * max(H.max(initial=0.0), H_c)
+        scale = np.zeros_like(H)
+        scale[known] = (H[known] + delta) ** -0.5
+        bias = c * (H_c + delta) ** -0.5 if c else 0.0
+        return DiagonalCoordinates(len(H), float(bias), scale.astype(S.dtype))
+
+
+@dataclass(frozen=True)
+class DiagonalCoordinates:
+    dim: int
+    bias: float
+    scale: NDArray[Any]  # (d,)
+
+    def rows(self, X: Rows) -> Rows:
+        return ScaledRows(X, self.scale)
+
+    def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        return V * self.scale, b

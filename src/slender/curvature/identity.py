@@ -1,0 +1,30 @@
+"""No curvature: z = x.  The solver is then plain SGD."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..rows import Rows
+from .base import NORM_SAMPLES, Sample, constant_column
+
+
+@dataclass(frozen=True)
+class Identity:
+    def estimate(self, sample: Sample) -> "IdentityCoordinates":
+        if not sample.intercept:
+            return IdentityCoordinates(sample.rows.shape[1], 0.0)
+        S = sample.rows.dense(sample.draw(NORM_SAMPLES))
+        return IdentityCoordinates(sample.rows.shape[1], constant_column(S))
+
+
+@dataclass(frozen=True)
+class IdentityCoordinates:
+    dim: int
+    bias: float
+
+    def rows(self, X: Rows) -> Rows:
+        return X
+
+    def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        return V, b

@@ -1,0 +1,1 @@
+"""scikit-learn estimators: validate, encode labels, call a solver, keep coef_."""

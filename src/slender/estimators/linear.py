@@ -1,0 +1,101 @@
+"""What every fitted linear classifier does: scores by row blocks, predictions, probabilities."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..rows import Rows, blocks
+from .validation import read_rows
+
+SCORE_BYTES = 16 * 2**20  # of one block of scores
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Predictions of a model with coef_ (C, d), intercept_ (C,) and classes_.
+
+    A subclass may bend the linear scores into calibrated ones (`_calibrate`) and turn them into
+    probabilities (`_probabilities`); both work in place on a block of scores.
+    """
+
+    coef_: NDArray[Any]
+    intercept_: NDArray[Any]
+    classes_: NDArray[Any]
+    multilabel_: bool
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """A score for each class, (n, C); (n,) for the positive class of a binary problem."""
+        rows = self._read(X)
+        out = np.empty((rows.shape[0], len(self.coef_)), np.result_type(rows.dtype, self.coef_))
+        for lo, hi, S in self._score_blocks(rows):
+            out[lo:hi] = S
+        return out[:, 0] if self._binary else out
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The best class of each row; for multi-label models the indicator of the positive ones."""
+        rows = self._read(X)
+        if self.multilabel_:
+            labels = np.empty((rows.shape[0], len(self.coef_)), np.int64)
+            for lo, hi, S in self._score_blocks(rows):
+                labels[lo:hi] = S > 0
+            return labels
+        best = np.empty(rows.shape[0], np.intp)
+        for lo, hi, S in self._score_blocks(rows):
+            best[lo:hi] = S[:, 0] > 0 if self._binary else S.argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_top_k(self, X: Any, k: int) -> NDArray[Any]:
+        """The k best classes of each row, best first, (n, k)."""
+        if not 1 <= k <= len(self.classes_):
+            raise ValueError(f"k={k} must lie between 1 and the {len(self.classes_)} classes")
+        rows = self._read(X)
+        best = np.empty((rows.shape[0], k), np.intp)
+        for lo, hi, S in self._score_blocks(rows):
+            S = np.hstack([-S, S]) if self._binary else S
+            top = np.argpartition(-S, k - 1, axis=1)[:, :k]
+            rank = np.argsort(-np.take_along_axis(S, top, axis=1), axis=1, kind="stable")
+            best[lo:hi] = np.take_along_axis(top, rank, axis=1)
+        return self.classes_[best]
+
+    def _predict_proba(self, X: Any) -> NDArray[Any]:
+        rows = self._read(X)
+        out = np.empty((rows.shape[0], len(self.classes_)))
+        for lo, hi, S in self._score_blocks(rows):
+            P = self._probabilities(S.astype(np.float64))
+            if self._binary:
+                P = np.hstack([1 - P, P])
+            elif not self.multilabel_:
+                P /= P.sum(axis=1, keepdims=True)
+            out[lo:hi] = P
+        return out
+
+    @property
+    def _binary(self) -> bool:
+        return len(self.coef_) == 1 and not self.multilabel_
+
+    def _read(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return read_rows(self, X)
+
+    def _score_blocks(self, rows: Rows) -> Any:
+        """(lo, hi, scores) by row blocks: the n x C scores are never held whole."""
+        C = len(self.coef_)
+        row_bytes = max(rows.row_bytes, C * 8)
+        for lo, hi in blocks(rows.shape[0], row_bytes, SCORE_BYTES):
+            S = np.asarray(rows.block(lo, hi) @ self.coef_.T)
+            S += self.intercept_
+            yield lo, hi, self._calibrate(S)
+
+    def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
+        return S
+
+    def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:
+        raise NotImplementedError

@@ -1,0 +1,134 @@
+"""Reading what users give: X as rows, y as labels, weights; with errors they can act on."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from ..labels import Codes, Indicator, Labels, counts
+from ..problem import Weights
+from ..rows import Rows, as_rows
+
+
+def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
+    """X as a row store, its shape checked against what was fitted, its numbers finite."""
+    X = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+    )
+    rows = as_rows(X)
+    check_finite(rows)
+    return rows
+
+
+def check_finite(rows: Rows) -> None:
+    """Raise at the first NaN or infinity, naming its row and column."""
+    for lo, _, block in rows.iter_blocks():
+        values = block if isinstance(block, np.ndarray) else block.data
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum(dtype=np.float64)):
+                continue
+        dense = block if isinstance(block, np.ndarray) else block.toarray()
+        bad = np.argwhere(~np.isfinite(dense))
+        if len(bad):
+            i, j = bad[0]
+            what = "NaN" if np.isnan(dense[i, j]) else "infinity (inf)"
+            raise ValueError(
+                f"X contains {what} at row {lo + i}, column {j}; "
+                "remove or replace it (for instance with sklearn.impute.SimpleImputer)"
+            )
+
+
+def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[Any], int]:
+    """(labels, classes, class rows of the model) from one class per row or an indicator matrix."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    if kind == "multilabel-indicator":
+        Y = (y.toarray() if hasattr(y, "toarray") else np.asarray(y)).astype(bool)
+        check_length(len(Y), n)
+        if classes is not None and len(classes) != Y.shape[1]:
+            raise ValueError(f"y has {Y.shape[1]} columns but classes names {len(classes)}")
+        names = np.arange(Y.shape[1]) if classes is None else np.asarray(classes)
+        return Indicator(np.ascontiguousarray(Y)), names, Y.shape[1]
+    if kind == "multiclass-multioutput":
+        raise ValueError("y has several columns of more than two values; fit one model a column")
+    y = column_or_1d(y, warn=True)
+    check_length(len(y), n)
+    names, codes = np.unique(y, return_inverse=True)
+    if classes is not None:
+        unknown = np.setdiff1d(names, classes)
+        if len(unknown):
+            raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes given first")
+        names = np.asarray(classes)
+        codes = np.searchsorted(names, y)
+    if len(names) < 2:
+        raise ValueError(
+            f"y holds one class only ({names[0]!r}); a classifier needs at least two classes"
+        )
+    binary = len(names) == 2
+    return Codes(codes.astype(np.int32), int(binary)), names, 1 if binary else len(names)
+
+
+def check_length(n_labels: int, n_rows: int) -> None:
+    if n_labels != n_rows:
+        raise ValueError(
+            f"X has {n_rows} rows but y has {n_labels} labels (inconsistent numbers of samples)"
+        )
+
+
+def read_weights(
+    sample_weight: Any,
+    class_weight: Any,
+    rows: Rows,
+    y: Labels,
+    classes: NDArray[Any],
+    n_class_rows: int,
+) -> Weights:
+    """Example weights, and per class row those of its positives and its negatives.
+
+    As in scikit-learn's SGDClassifier: in a multi-class problem a class's weight is that of its
+    positives, the rest counting 1; in a binary problem each class has its own.
+    """
+    n = rows.shape[0]
+    example = np.ones(n, rows.dtype)
+    if sample_weight is not None:
+        example = _check_sample_weight(sample_weight, rows, dtype=rows.dtype)
+        if (example < 0).any():
+            raise ValueError(f"sample_weight is negative at row {int(np.argmin(example))}")
+        if not example.any():
+            raise ValueError("all sample weights are zero: no example is left to learn from")
+    positive, negative = np.ones(n_class_rows), np.ones(n_class_rows)
+    if class_weight is None:
+        return Weights(example, positive, negative)
+    if isinstance(y, Indicator):
+        if class_weight == "balanced":
+            n_positive = np.maximum(1, counts(y, n_class_rows, np.arange(n)))
+            positive = n / (2.0 * n_positive)
+            negative = n / (2.0 * np.maximum(1, n - n_positive))
+        else:
+            positive = np.array([float(class_weight.get(c, 1.0)) for c in classes])
+        return Weights(example, positive, negative)
+    of_class = compute_class_weight(class_weight, classes=classes, y=classes[y.codes])
+    if n_class_rows == 1:
+        return Weights(example, of_class[1:].astype(float), of_class[:1].astype(float))
+    return Weights(example, of_class.astype(float), negative)
+
+
+def check_positive(name: str, number: Any, kind: type = Real, zero: bool = False) -> None:
+    """Raise unless the parameter is a number above zero (or at least zero)."""
+    of_kind = isinstance(number, kind) and not isinstance(number, bool)
+    if not of_kind or not np.isfinite(number) or number < 0 or (number == 0 and not zero):
+        bound = ">= 0" if zero else "> 0"
+        what = "an integer" if kind is Integral else "a number"
+        raise ValueError(f"{name}={number!r} must be {what} {bound}")
+
+
+def check_choice(name: str, given: Any, choices: tuple[Any, ...]) -> None:
+    """Raise unless the parameter is one of the choices."""
+    if given not in choices:
+        raise ValueError(f"{name}={given!r} must be one of {list(choices)}")

@@ -1,0 +1,54 @@
+"""Data sets that need no download: scikit-learn's digits, and problems planted by a formula."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Dataset(NamedTuple):
+    """Training and test rows."""
+
+    X_train: NDArray[Any]
+    y_train: NDArray[Any]
+    X_test: NDArray[Any]
+    y_test: NDArray[Any]
+
+
+def digits() -> Dataset:
+    """scikit-learn's digits / 16, each row of norm 1, permuted: 1,300 for training, 497 for test."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415  (a second to import)
+
+    X, y = load_digits(return_X_y=True)
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+    order = np.random.RandomState(0).permutation(len(y))  # noqa: NPY002  (a fixed, known split)
+    X, y = X[order], y[order]
+    return Dataset(X[:1300], y[:1300], X[1300:], y[1300:])
+
+
+def planted(
+    n: int,
+    d: int,
+    n_classes: int,
+    n_test: int = 5000,
+    separation: float = 0.15,
+    decay: float = 0.5,
+    seed: int = 0,
+) -> Dataset:
+    """A Gaussian mixture, as badly conditioned as real embeddings.
+
+    x = Q diag(j^-decay) (m + μ_y + ε),  ε ~ N(0, I),  μ_c ~ N(0, separation² I),  m ~ N(0, 4 I),
+    Q a random rotation: the classes differ by as much, in units of the noise, in every direction,
+    strong or weak, and the mean is not zero.  The best classifier is linear.
+    """
+    rng = np.random.default_rng(seed)
+    scale = np.arange(1, d + 1, dtype=np.float32) ** np.float32(-decay)
+    rotation = np.linalg.qr(rng.standard_normal((d, d), dtype=np.float32))[0]
+    means = rng.standard_normal((n_classes, d), dtype=np.float32) * np.float32(separation)
+    means += 2 * rng.standard_normal(d, dtype=np.float32)
+    y = rng.integers(0, n_classes, n + n_test)
+    X = rng.standard_normal((n + n_test, d), dtype=np.float32)
+    X += means[y]
+    X *= scale
+    X = X @ rotation.T
+    return Dataset(X[:n], y[:n], X[n:], y[n:])

@@ -1,0 +1,61 @@
+"""Which examples are positive for which class, as a kernel reads it: `sign(y, i, c)` is ±1.
+
+One-vs-rest needs nothing else of a target, be it one class per row or any number of them.
+"""
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from .verbs import method_of
+
+
+class Codes(NamedTuple):
+    """One class per example, by its index.  Binary problems have the single class 1."""
+
+    codes: NDArray[np.int32]  # (n,)
+    first: int  # the code of class row 0: 0, or 1 for a binary problem
+
+    def sign(self, i: int, c: int) -> int:
+        return 1 if self.codes[i] == c + self.first else -1
+
+
+class Indicator(NamedTuple):
+    """Any number of classes per example."""
+
+    Y: NDArray[np.bool_]  # (n, C)
+
+    def sign(self, i: int, c: int) -> int:
+        return 1 if self.Y[i, c] else -1
+
+
+Labels = Codes | Indicator
+
+
+def sign(y: Labels, i: int, c: int) -> int:
+    """+1 if example i belongs to class c, else -1."""
+    return y.sign(i, c)
+
+
+@overload(sign)
+def _sign(y, i, c):  # type: ignore[no-untyped-def]
+    method = method_of(y, "sign")
+    return lambda y, i, c: method(y, i, c)
+
+
+def positives(y: Labels, n_classes: int, active: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """For each class, the places in `active` of its positives, increasing."""
+    if isinstance(y, Indicator):
+        return [np.flatnonzero(y.Y[active, c]) for c in range(n_classes)]
+    codes = y.codes[active]
+    by_class = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[by_class], np.arange(n_classes + 1) + y.first)
+    return [by_class[lo:hi] for lo, hi in pairwise(bounds)]
+
+
+def counts(y: Labels, n_classes: int, active: NDArray[np.intp]) -> NDArray[Any]:
+    """Positives of each class."""
+    return np.array([len(p) for p in positives(y, n_classes, active)])

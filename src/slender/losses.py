@@ -1,0 +1,276 @@
+"""Losses: value F, slope F', curvature F'' and, where there is one, the posterior f.
+
+Margin losses take z = y s with y in {-1, +1} and s a class's score.  A loss is *calibrated*
+(seed 000, §2) when it is convex, differentiable and F(z) = -z + ∫f with f: R -> [0, 1] increasing
+and symmetric about (0, 1/2); f then maps a score to P(y = +1 | x), and f(z) = F'(z) + 1.
+
+Multi-class losses take a row of scores s (C,) and the index y of the true class; their slope and
+curvature are written into arrays the caller owns.
+
+A loss is a NamedTuple of its numbers with plain methods, so the same formula runs in Python, in
+tests and inside a compiled kernel: there, call the verbs `value(loss, z)`, `slope(loss, z)` and
+`curvature(loss, z)` at the end of this file.  A new loss is one class and one line in MARGIN_LOSSES
+or MULTICLASS_LOSSES.
+"""
+
+from math import copysign, exp, inf, log, log1p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, prange
+from numba.extending import overload, register_jitable
+from numpy.typing import NDArray
+
+from .verbs import method_of
+
+
+class Logistic(NamedTuple):
+    """F(z) = ln(1 + e^-z).  Seed 000, eq. 2."""
+
+    def value(self, z: float) -> float:
+        return max(0.0, -z) + log1p(exp(-abs(z)))
+
+    def slope(self, z: float) -> float:
+        e = exp(-abs(z))
+        return -e / (1.0 + e) if z >= 0.0 else -1.0 / (1.0 + e)
+
+    def curvature(self, z: float) -> float:
+        e = exp(-abs(z))
+        return e / (1.0 + e) ** 2
+
+    def posterior(self, z: float) -> float:
+        e = exp(-abs(z))
+        return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+
+    def logit(self, z: float) -> float:
+        """ln f(z) / (1 - f(z))."""
+        return z
+
+
+class CalibratedHinge(NamedTuple):
+    """F(z) = max(0, -z) - ln(2 + |z|).  Seed 000, eq. 3; unbounded below, -ln 2 at 0."""
+
+    def value(self, z: float) -> float:
+        return max(0.0, -z) - log(2.0 + abs(z))
+
+    def slope(self, z: float) -> float:
+        return -1.0 / (2.0 + z) if z >= 0.0 else -1.0 + 1.0 / (2.0 - z)
+
+    def curvature(self, z: float) -> float:
+        return (1.0 / (2.0 + abs(z))) ** 2
+
+    def posterior(self, z: float) -> float:
+        return 1.0 - 1.0 / (2.0 + z) if z >= 0.0 else 1.0 / (2.0 - z)
+
+    def logit(self, z: float) -> float:
+        return copysign(log1p(abs(z)), z)
+
+
+# Where the squared loss's posterior (1 + z)/2 is clipped.  Beyond it the logit goes on along its
+# tangent, so that it stays finite and strictly increasing and an argmax over classes has no ties.
+SQUARED_CLIP = 0.999
+
+
+class Squared(NamedTuple):
+    """F(z) = (1 - z)^2 / 4.  Seed 000, §2; its f leaves [0, 1] outside [-1, 1] and is clipped."""
+
+    def value(self, z: float) -> float:
+        return 0.25 * (1.0 - z) ** 2
+
+    def slope(self, z: float) -> float:
+        return 0.5 * (z - 1.0)
+
+    def curvature(self, z: float) -> float:
+        return 0.5
+
+    def posterior(self, z: float) -> float:
+        return min(1.0, max(0.0, 0.5 * (1.0 + z)))
+
+    def logit(self, z: float) -> float:
+        inside = min(SQUARED_CLIP, max(-SQUARED_CLIP, z))
+        tangent = 2.0 / (1.0 - SQUARED_CLIP**2)
+        return log((1.0 + inside) / (1.0 - inside)) + tangent * (z - inside)
+
+
+class Hinge(NamedTuple):
+    """F(z) = max(0, 1 - z), the SVM's.  Not calibrated: no posterior (seed 000, Fig. 1)."""
+
+    def value(self, z: float) -> float:
+        return max(0.0, 1.0 - z)
+
+    def slope(self, z: float) -> float:
+        return -1.0 if z < 1.0 else 0.0
+
+    def curvature(self, z: float) -> float:
+        return 0.0
+
+
+# e^z overflows a float64 above this.
+LOG_MAX = 709.782712893384
+
+
+class Exponential(NamedTuple):
+    """F(z) = e^-z, AdaBoost's.  Convex and proper, but its f is not F' + 1 (seed 000, Fig. 1)."""
+
+    def value(self, z: float) -> float:
+        return exp(-z) if z > -LOG_MAX else inf
+
+    def slope(self, z: float) -> float:
+        return -exp(-z) if z > -LOG_MAX else -inf
+
+    def curvature(self, z: float) -> float:
+        return exp(-z) if z > -LOG_MAX else inf
+
+    def posterior(self, z: float) -> float:
+        e = exp(-2.0 * abs(z))
+        return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+
+    def logit(self, z: float) -> float:
+        return 2.0 * z
+
+
+@register_jitable
+def softmax(s: NDArray[Any], out: NDArray[Any]) -> None:
+    """out = e^s / Σ e^s."""
+    m = s.max()
+    total = 0.0
+    for k in range(len(s)):
+        out[k] = exp(s[k] - m)
+        total += out[k]
+    for k in range(len(s)):
+        out[k] /= total
+
+
+class CrossEntropy(NamedTuple):
+    """-ln softmax(s)_y."""
+
+    def value(self, s: NDArray[Any], y: int) -> float:
+        # The true class's own term is taken out of the sum, so that a loss far below the rounding
+        # of 1 is not lost:  ln sum_k e^(s_k - s_y) = m + ln(sum_k e^(s_k - s_y - m)).
+        m = s.max()
+        if s[y] == m:
+            rest = 0.0
+            for k in range(len(s)):
+                if k != y:
+                    rest += exp(s[k] - m)
+            return log1p(rest)
+        total = 0.0
+        for k in range(len(s)):
+            total += exp(s[k] - m)
+        return (m - s[y]) + log(total)
+
+    def slope(self, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
+        """out = softmax(s) - e_y."""
+        softmax(s, out)
+        rest = 0.0  # 1 - p_y without cancellation
+        for k in range(len(s)):
+            if k != y:
+                rest += out[k]
+        out[y] = -rest
+
+    def curvature(self, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
+        """out = diag(p) - p pᵀ, p = softmax(s)."""
+        p = np.empty(len(s))
+        softmax(s, p)
+        for j in range(len(s)):
+            rest = 0.0
+            for k in range(len(s)):
+                out[j, k] = -p[j] * p[k]
+                if k != j:
+                    rest += p[k]
+            out[j, j] = p[j] * rest
+
+    def posterior(self, s: NDArray[Any], out: NDArray[Any]) -> None:
+        softmax(s, out)
+
+
+class CrammerSinger(NamedTuple):
+    """max_k {s_k + 1[k != y]} - s_y.  Seed 003; a tie goes to the first class."""
+
+    def value(self, s: NDArray[Any], y: int) -> float:
+        worst = 0.0
+        for k in range(len(s)):
+            if k != y:
+                worst = max(worst, (s[k] - s[y]) + 1.0)
+        return worst
+
+    def slope(self, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
+        """out = e_k* - e_y with k* the class that attains the maximum."""
+        k_star = y
+        worst = 0.0
+        for k in range(len(s)):
+            out[k] = 0.0
+            if k != y and (s[k] - s[y]) + 1.0 > worst:
+                worst = (s[k] - s[y]) + 1.0
+                k_star = k
+        out[k_star] += 1.0
+        out[y] -= 1.0
+
+    def curvature(self, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
+        out[:] = 0.0
+
+
+CalibratedLoss = Logistic | CalibratedHinge | Squared  # all with F''(z) <= F''(0), for Theorem 2
+MarginLoss = CalibratedLoss | Hinge | Exponential
+
+CALIBRATED_LOSSES: dict[str, CalibratedLoss] = {
+    "logistic": Logistic(),
+    "calibrated_hinge": CalibratedHinge(),
+    "squared": Squared(),
+}
+MARGIN_LOSSES: dict[str, MarginLoss] = {
+    **CALIBRATED_LOSSES,
+    "hinge": Hinge(),
+    "exponential": Exponential(),
+}
+MULTICLASS_LOSSES = {"cross_entropy": CrossEntropy(), "crammer_singer": CrammerSinger()}
+
+
+# Verbs for compiled code (see verbs.py).
+
+
+def value(loss: MarginLoss, z: float) -> float:
+    """F(z)."""
+    return loss.value(z)
+
+
+def slope(loss: MarginLoss, z: float) -> float:
+    """F'(z)."""
+    return loss.slope(z)
+
+
+def logit(loss: MarginLoss, z: float) -> float:
+    """ln f(z) / (1 - f(z))."""
+    return loss.logit(z)  # type: ignore[union-attr]
+
+
+def posterior(loss: MarginLoss, z: float) -> float:
+    """f(z) = P(y = +1 | score z)."""
+    return loss.posterior(z)  # type: ignore[union-attr]
+
+
+def _compile(verb: Any) -> None:
+    @overload(verb)
+    def _(loss, z):  # type: ignore[no-untyped-def]  # numba compares the two signatures
+        method = method_of(loss, verb.__name__)
+        return lambda loss, z: method(loss, z)
+
+
+for _verb in (value, slope, logit, posterior):
+    _compile(_verb)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def logits(loss, S):  # type: ignore[no-untyped-def]
+    """S <- logit(loss, S), in place.  S is (n, C)."""
+    for i in prange(S.shape[0]):
+        for c in range(S.shape[1]):
+            S[i, c] = logit(loss, S[i, c])
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def posteriors(loss, S):  # type: ignore[no-untyped-def]
+    """S <- f(S), in place.  S is (n, C)."""
+    for i in prange(S.shape[0]):
+        for c in range(S.shape[1]):
+            S[i, c] = posterior(loss, S[i, c])

@@ -1,0 +1,16 @@
+"""From whatever the caller has to a row store."""
+
+from typing import Any
+
+from scipy import sparse
+
+from .base import Rows
+from .csr import CSRRows
+from .dense import DenseRows
+
+
+def as_rows(X: Any) -> Rows:
+    """The row store for X: itself, CSR for sparse matrices, dense for anything array-like."""
+    if isinstance(X, Rows):
+        return X
+    return CSRRows(X) if sparse.issparse(X) else DenseRows(X)

@@ -1,0 +1,58 @@
+"""The outer loop, once: clock, trace, callbacks, stopping.
+
+The clock sees nothing but work: evaluation and callbacks run while it stands still.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
+from typing import Any
+
+from numpy.typing import NDArray
+
+Record = dict[str, float]  # "seconds", "passes", "objective", and what a solver adds
+Weights = Callable[[], tuple[NDArray[Any], NDArray[Any]]]  # (W, intercept) at this moment
+Callback = Callable[[Record, Weights], bool | None]  # a true answer stops the fit
+
+
+class Clock:
+    """Seconds of work: `with clock: ...` counts, everything else does not."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def __enter__(self) -> "Clock":
+        self._start = perf_counter()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.seconds += perf_counter() - self._start
+
+
+def run(
+    epochs: Iterable[Callable[[], float]],
+    clock: Clock,
+    weights: Weights,
+    callbacks: Sequence[Callback] = (),
+    evaluate: Callable[[], float] | None = None,
+    done: int = 0,
+) -> list[Record]:
+    """Run each epoch under the clock and return the trace.
+
+    An epoch does one pass and returns its estimate of the objective; `evaluate`, where given,
+    replaces that by an exact figure.  `done` passes were made before this call.
+    """
+    trace: list[Record] = []
+    for number, epoch in enumerate(epochs, start=done + 1):
+        with clock:
+            objective = epoch()
+        record: Record = {
+            "seconds": clock.seconds,
+            "passes": float(number),
+            "objective": evaluate() if evaluate else objective,
+        }
+        trace.append(record)
+        # every callback sees every record, also the one at which another asks to stop
+        answers = [callback(record, weights) for callback in callbacks]
+        if any(answers):
+            break
+    return trace

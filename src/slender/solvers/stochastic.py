@@ -1,0 +1,218 @@
+"""Stochastic descent, one-vs-rest: SGD and SLND are this loop in different coordinates.
+
+Per visit of class c to example i, with y = ±1 and z the row in the curvature's coordinates:
+
+    g  = y F'(y (vᵀz + b))
+    v <- (1 - eta_t lam) v - e z          e = min(eta_t c_i, cap_i) g        (eq. 11, whitened)
+    b <- b - e beta²                      beta: the constant coordinate the solver keeps itself
+
+    eta_t = eta / (1 + decay t)^power     decay = 0: a constant step (SLND)
+                                          decay = lam eta, power = 1: 1 / (lam (t + t0)) (seed 002)
+
+Averaging takes an iterate every few visits and weighs the j-th by j: early iterates fade, and
+there is no burn-in to choose.
+
+Departures from the paper: `cap_i` = 1/(F''(0)‖z_i‖²), the largest step that cannot overshoot on
+example i, holds the automatic step (a step given as a number is used as it is); weights c_i;
+averaging.  v is stored as scale * v so that the shrink by lam costs O(1).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ..labels import Labels, positives, sign
+from ..losses import MarginLoss, slope, value
+from ..problem import Weights
+from ..rows import Rows
+from ..rows.kernel import axpy, dot
+from .sampling import negatives_used, pass_over
+
+AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of the work;
+AVERAGES_A_PASS = 32  # fewer where a class makes few visits, so that this many enter a pass
+REPORT_EVERY = 8  # visits between two that enter the running objective,
+REPORT_ALL = 2**16  # unless a pass has no more visits than this
+SMALLEST_SCALE = 1e-6  # below this the scale is folded into v
+
+# Reductions may be reordered to use vector units; NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+class State(NamedTuple):
+    """All that changes during a fit; one row a class."""
+
+    V: NDArray[Any]  # (C, k) v / scale
+    scale: NDArray[np.float64]  # (C,)
+    b: NDArray[np.float64]  # (C,)
+    A: NDArray[Any]  # (C, k) average of v; (C, 0) without averaging
+    a: NDArray[np.float64]  # (C,) average of b
+    m: NDArray[np.int64]  # (C,) iterates in the average
+    t: NDArray[np.int64]  # (C,) visits so far
+    total: NDArray[np.float64]  # (C,) sum of the losses reported in this pass
+    seen: NDArray[np.int64]  # (C,) how many
+
+
+class Step(NamedTuple):
+    """All that decides the length of a step."""
+
+    eta: float
+    decay: float
+    power: float
+    lam: float
+    beta: float
+    every: NDArray[np.int64]  # (C,) visits between averaged iterates; 0: no averaging
+    report: int
+    cap: NDArray[Any]  # (n,)
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """Settings."""
+
+    loss: MarginLoss
+    eta: float
+    decay: float = 0.0
+    power: float = 1.0
+    lam: float = 0.0
+    beta: float = 0.0
+    capped: bool = True
+    average: bool = True
+    negatives: float | str = "all"
+
+    def init(self, n_classes: int, dim: int, dtype: Any) -> State:
+        """w = 0, as in the paper."""
+        C = n_classes
+        return State(
+            V=np.zeros((C, dim), dtype),
+            scale=np.ones(C),
+            b=np.zeros(C),
+            A=np.zeros((C, dim if self.average else 0), dtype),
+            a=np.zeros(C),
+            m=np.zeros(C, np.int64),
+            t=np.zeros(C, np.int64),
+            total=np.zeros(C),
+            seen=np.zeros(C, np.int64),
+        )
+
+    def epochs(
+        self, state: State, data: "Data", passes: int, rng: np.random.Generator
+    ) -> Iterator[Callable[[], float]]:
+        """`passes` epochs over the data, each a function that does the work."""
+        C = len(state.t)
+        mine = positives(data.y, C, data.active)
+        n_positives = np.array([len(p) for p in mine])
+        visits = n_positives + negatives_used(self.negatives, n_positives, len(data.active))
+        step = self._step(data, visits)
+
+        def epoch() -> float:
+            state.total[:], state.seen[:] = 0.0, 0
+            chunks = pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng)
+            for visits in chunks:
+                X, index = data.rows.take(visits.order)
+                sweep(self.loss, X, index, data.y, visits, step, data.weights, state)
+            return float(state.total.sum() / max(1, state.seen.sum())) + self._penalty(state)
+
+        for _ in range(passes):
+            yield epoch
+
+    def _step(self, data: "Data", visits: NDArray[np.intp]) -> Step:
+        curvature0 = self.loss.curvature(0.0)
+        if self.capped and curvature0 > 0:
+            reach = curvature0 * (data.sqnorms + self.beta**2)
+            cap = 1.0 / np.maximum(reach, np.finfo(reach.dtype).tiny)
+        else:
+            cap = np.full_like(data.sqnorms, np.inf)
+        every = np.clip(visits // AVERAGES_A_PASS, 1, AVERAGE_EVERY)
+        return Step(
+            eta=float(self.eta),
+            decay=float(self.decay),
+            power=float(self.power),
+            lam=float(self.lam),
+            beta=float(self.beta),
+            every=every.astype(np.int64) * self.average,
+            report=1 if visits.sum() <= REPORT_ALL else REPORT_EVERY,
+            cap=cap,
+        )
+
+    def _penalty(self, state: State) -> float:
+        if self.lam == 0.0:
+            return 0.0
+        sq = np.einsum("ck,ck->c", state.V, state.V, dtype=np.float64) * state.scale**2
+        return float(0.5 * self.lam * sq.mean())
+
+    def solution(self, state: State) -> tuple[NDArray[Any], NDArray[Any]]:
+        """v and b, averaged if that was asked for and at least one iterate was averaged."""
+        V = state.V * state.scale[:, None].astype(state.V.dtype)
+        b = state.b.copy()
+        if self.average:
+            averaged = state.m > 0
+            V[averaged], b[averaged] = state.A[averaged], state.a[averaged]
+        return V, b
+
+
+class Data(NamedTuple):
+    """Rows in the curvature's coordinates, and what goes with each of them."""
+
+    rows: Rows
+    y: Labels
+    active: NDArray[np.intp]  # examples that take part
+    sqnorms: NDArray[Any]  # (n,) ‖z_i‖²
+    weights: Weights
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def sweep(loss, X, index, y, visits, step, weights, state):  # type: ignore[no-untyped-def]
+    """Classes in parallel.
+
+    A class's arithmetic is its own, so the result does not depend on the number of threads.
+    """
+    for c in prange(len(state.t)):
+        visit(c, loss, X, index, y, visits, step, weights, state)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def visit(c, loss, X, index, y, visits, step, weights, state):  # type: ignore[no-untyped-def]
+    """The visits of class c, one after the other.
+
+    Not inlined into the parallel loop: numba would take writes to the arrays of a tuple for dead
+    code there.
+    """
+    v, average = state.V[c], state.A[c]
+    scale, b, t = state.scale[c], state.b[c], state.t[c]
+    every = step.every[c]
+    for p in range(visits.ptr[c], visits.ptr[c + 1]):
+        j = visits.pos[p]
+        i = visits.order[j]
+        s_y = sign(y, i, c)
+        z = s_y * (scale * dot(X, index[j], v) + b)
+        weight = weights.example[i] * (weights.positive[c] if s_y > 0 else weights.negative[c])
+        if t % step.report == 0:
+            state.total[c] += weight * value(loss, z)
+            state.seen[c] += 1
+
+        eta = step.eta
+        if step.decay != 0.0:
+            eta /= (1.0 + step.decay * t) ** step.power
+        e = min(eta * weight, step.cap[i]) * s_y * slope(loss, z)
+
+        if step.lam != 0.0:  # v <- (1 - eta lam) v, in O(1)
+            scale *= max(0.0, 1.0 - eta * step.lam)
+            if scale < SMALLEST_SCALE:
+                v *= v.dtype.type(scale)
+                scale = 1.0
+        axpy(X, -e / scale, index[j], v)  # v <- v - e z, eq. 11
+        b -= e * step.beta**2
+        t += 1
+
+        if every > 0 and t % every == 0:
+            state.m[c] += 1
+            omega = 2.0 / (state.m[c] + 1.0)  # weights 1, 2, 3, ... of all that entered
+            keep, enter = v.dtype.type(1.0 - omega), v.dtype.type(omega * scale)
+            for q in range(len(v)):
+                average[q] = keep * average[q] + enter * v[q]
+            state.a[c] += omega * (b - state.a[c])
+    state.scale[c], state.b[c], state.t[c] = scale, b, t

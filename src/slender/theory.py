@@ -1,0 +1,122 @@
+"""The step of Theorem 2 and what it guarantees, in the form that is true (seed 000, §5, appendix).
+
+A class's sample is fixed: rows z_j (the paper's x°), signs y_j = ±1, j = 1..m.  At iterate v,
+
+    p_j = -F'(y_j vᵀz_j) >= 0          weight of example j: large where it is badly classified
+    s_j = y_j z_jᵀz_i                   what example i says of example j                 (eq. 13)
+    e   = y_i p_i pᵀs
+    Π   = p_i² ‖s‖₂²
+    η   = 2 (1 - ε) e / (F''(0) Π)      signed: where e < 0 the step goes backwards      (eq. 23)
+    γ   = |pᵀs| / ‖s‖₁                  the weak separability of this step              (eq. 14)
+    ρ   = (pᵀs)² / ‖s‖₂²  >=  γ²                                                        (eq. 24)
+
+and the risk ε_F = mean_j F(y_j vᵀz_j) falls by at least 2 ε (1 - ε) ρ / (m F''(0)), with equality
+for the squared loss.  Departures from the printed text: eq. 13 lacks the y_i that e needs, so e
+and pᵀs may differ in sign; |η| in place of η would raise the risk where e < 0; eq. 16 prints x°
+where x* is meant; one γ cannot hold for all t when F >= 0, so `horizon` is a bound on how long it
+can.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .losses import CalibratedLoss, MarginLoss, slope, value
+
+EPSILON = 0.5  # maximises ε (1 - ε), the guaranteed decrease
+
+
+class TheoryStep(NamedTuple):
+    """One step of Theorem 2."""
+
+    eta: float  # signed; 0 where Π = 0 and the example can teach nothing
+    gamma: float
+    rho: float
+    decrease: float  # guaranteed fall of the risk
+
+
+@njit(cache=True, nogil=True)
+def slopes(loss, z):  # type: ignore[no-untyped-def]
+    """F'(z) for a vector of margins."""
+    out = np.empty_like(z)
+    for j in range(len(z)):
+        out[j] = slope(loss, z[j])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def mean_value(loss, z):  # type: ignore[no-untyped-def]
+    """mean_j F(z_j), the risk of a vector of margins."""
+    total = 0.0
+    for j in range(len(z)):
+        total += value(loss, z[j])
+    return total / len(z)
+
+
+def theory_step(
+    loss: MarginLoss,
+    margins: NDArray[Any],  # (m,) y_j vᵀz_j
+    s: NDArray[Any],  # (m,) y_j z_jᵀz_i
+    y_i: float,
+    p_i: float,
+    epsilon: float = EPSILON,
+) -> TheoryStep:
+    """The step for the example that gave s, at the iterate that gave the margins."""
+    if not 0.0 < epsilon < 1.0:
+        raise ValueError(f"epsilon={epsilon} must lie strictly between 0 and 1")
+    if not isinstance(loss, CalibratedLoss):
+        name = type(loss).__name__
+        raise ValueError(f"Theorem 2 needs F''(z) <= F''(0), which {name} lacks; Logistic has it")
+    curvature0 = loss.curvature(0.0)
+    p = -slopes(loss, margins)
+    ps, ss = float(p @ s), float(s @ s)
+    if ss == 0.0:
+        return TheoryStep(0.0, 0.0, 0.0, 0.0)
+    rho = ps**2 / ss
+    gamma = abs(ps) / float(np.abs(s).sum())
+    decrease = 2.0 * epsilon * (1.0 - epsilon) * rho / (len(s) * curvature0)
+    if p_i == 0.0:  # Π = 0
+        return TheoryStep(0.0, gamma, rho, 0.0)
+    e = y_i * p_i * ps
+    eta = 2.0 * (1.0 - epsilon) * e / (curvature0 * p_i**2 * ss)
+    return TheoryStep(eta, gamma, rho, decrease)
+
+
+def horizon(
+    loss: MarginLoss, m: int, gamma: float, target: float = 0.0, epsilon: float = EPSILON
+) -> float:
+    """Iterations after which the risk is at most `target`, if every step has weak separability γ.
+
+    For F >= 0 and target 0 it is also the longest time for which such a γ can hold.
+    """
+    gain = 2.0 * gamma**2 * epsilon * (1.0 - epsilon)
+    return (loss.value(0.0) - target) * loss.curvature(0.0) * m / gain
+
+
+class Sample(NamedTuple):
+    """A class's fixed sample and where its iterate stands on it."""
+
+    Z: NDArray[Any]  # (m, k)
+    y: NDArray[Any]  # (m,) ±1
+    v: NDArray[Any]  # (k,)
+    margins: NDArray[Any]  # (m,) y_j vᵀz_j
+
+    @classmethod
+    def at_zero(cls, Z: NDArray[Any], y: NDArray[Any]) -> "Sample":
+        return cls(Z, y, np.zeros(Z.shape[1], Z.dtype), np.zeros(len(Z), Z.dtype))
+
+    def descend(self, loss: MarginLoss, i: int, epsilon: float = EPSILON) -> TheoryStep:
+        """Eq. 11 on example i with the step of eq. 23; v and the margins change in place."""
+        s = self.y * (self.Z @ self.Z[i])
+        y_i, p_i = float(self.y[i]), -loss.slope(float(self.margins[i]))
+        step = theory_step(loss, self.margins, s, y_i, p_i, epsilon)
+        move = step.eta * y_i * p_i
+        self.v[:] += move * self.Z[i]
+        self.margins[:] += move * s
+        return step
+
+    def risk(self, loss: MarginLoss) -> float:
+        """ε_F at the present iterate."""
+        return float(mean_value(loss, self.margins))

@@ -1,0 +1,20 @@
+"""Before anything imports numba: a cache of compiled kernels that belongs to these very sources.
+
+numba's own cache does not notice an edit in a file that a kernel calls into.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _hash_of_sources() -> str:
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _hash_of_sources())
