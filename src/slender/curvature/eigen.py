@@ -25,7 +25,10 @@ RESIDUAL = {"f": 1e-4, "d": 1e-8}  # ‖H p - theta p‖ <= this times the large
 def top_eigenpairs(
     S: NDArray[Any], k: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Eigenvalues (k,), decreasing, and orthonormal eigenvectors (d, k) of SᵀS/m."""
+    """Eigenvalues, decreasing, and orthonormal eigenvectors (d, k) of SᵀS/m.
+
+    Fewer than k are returned only where the rank of S is less than k.
+    """
     m, d = S.shape
     A = S if d <= m else S.T
     size = A.shape[1]
@@ -33,8 +36,9 @@ def top_eigenpairs(
         theta, Q = dense(A, k, m)
     else:
         theta, Q = block_lanczos(A, k, m, rng)
-    if d > m:  # from eigenvectors u of S Sᵀ/m to p = Sᵀu / sqrt(m theta)
-        Q = (A @ Q) / np.sqrt(np.maximum(m * theta, np.finfo(theta.dtype).tiny))
+    if d > m:  # from eigenvectors u of S Sᵀ/m to those of SᵀS/m, p = Sᵀu / ‖Sᵀu‖
+        Q = A @ Q
+        Q /= np.maximum(np.linalg.norm(Q, axis=0), np.finfo(Q.dtype).tiny)
     return theta, Q
 
 
@@ -64,7 +68,9 @@ def block_lanczos(
         W -= Q @ (Q.T @ W)  # twice is enough
         T = np.block([[T, column[: len(T)]], [column[: len(T)].T, column[len(T) :]]])
         new, R = np.linalg.qr(W)
-        exhausted = width + BLOCK > size or np.abs(R).max() <= tol * np.abs(T).max()
+        # A direction lost to cancellation in W comes back as noise: make it orthogonal again.
+        new = np.linalg.qr(new - Q @ (Q.T @ new))[0]
+        exhausted = np.abs(R).max() <= tol * np.abs(T).max()  # the basis holds all of H
         if width < check and not exhausted:
             continue
         theta, U = linalg.eigh((T + T.T) / 2, driver="evd", check_finite=False)
@@ -72,6 +78,6 @@ def block_lanczos(
         residual = np.linalg.norm(R @ U[-BLOCK:], axis=0).max()
         if exhausted or residual <= tol * theta[0]:
             return theta, Q @ U
+        if 2 * width > size:  # a spectrum too flat for Lanczos to be worth it
+            return dense(A, k, m)
         check = width + max(BLOCK, k // 4)
-        # A direction lost to cancellation in W comes back as noise: make it orthogonal again.
-        new = np.linalg.qr(new - Q @ (Q.T @ new))[0]

@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 
 from ..curvature import Curvature, Identity
-from ..losses import MARGIN_LOSSES, MarginLoss
+from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MarginLoss
 from ..problem import Weights, one_vs_rest
 from ..rows import as_rows
 from ..solvers.rate import TRIAL_ROWS, find_eta0
 from ..solvers.stochastic import Data, Stochastic
 from .one_vs_rest import OneVsRestClassifier
 from .validation import check_choice, check_positive
+
+# The exponential loss is left out: its curvature has no bound, so no rate is safe for it.
+LOSSES = (*CALIBRATED_LOSSES, "hinge")
 
 
 class SGDClassifier(OneVsRestClassifier):
@@ -23,7 +26,7 @@ class SGDClassifier(OneVsRestClassifier):
 
     Parameters
     ----------
-    loss : {"logistic", "calibrated_hinge", "squared", "hinge", "exponential"}
+    loss : {"logistic", "calibrated_hinge", "squared", "hinge"}
     lam : float
         The L2 penalty; scikit-learn's alpha, 1/(n C).  0 gives a constant rate.
     step : "auto" or float
@@ -79,7 +82,7 @@ class SGDClassifier(OneVsRestClassifier):
         self.random_state = random_state
 
     def _check(self) -> None:
-        check_choice("loss", self.loss, tuple(MARGIN_LOSSES))
+        check_choice("loss", self.loss, LOSSES)
         super()._check()
         check_positive("lam", self.lam, zero=True)
         if isinstance(self.step, str):

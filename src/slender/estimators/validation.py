@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
@@ -46,6 +47,8 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     """(labels, classes, class rows of the model) from one class per row or an indicator matrix."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
@@ -100,8 +103,6 @@ def read_weights(
         example = _check_sample_weight(sample_weight, rows, dtype=rows.dtype)
         if (example < 0).any():
             raise ValueError(f"sample_weight is negative at row {int(np.argmin(example))}")
-        if not example.any():
-            raise ValueError("all sample weights are zero: no example is left to learn from")
     positive, negative = np.ones(n_class_rows), np.ones(n_class_rows)
     if class_weight is None:
         return Weights(example, positive, negative)

@@ -16,12 +16,12 @@ class Dataset(NamedTuple):
 
 
 def digits() -> Dataset:
-    """scikit-learn's digits / 16, each row of norm 1, permuted: 1,300 for training, 497 for test."""
+    """scikit-learn's digits, each row of norm 1, permuted: 1,300 to train on, 497 to test on."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  (a second to import)
 
     X, y = load_digits(return_X_y=True)
     X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
-    order = np.random.RandomState(0).permutation(len(y))  # noqa: NPY002  (a fixed, known split)
+    order = np.random.RandomState(0).permutation(len(y))  # a fixed, known split
     X, y = X[order], y[order]
     return Dataset(X[:1300], y[:1300], X[1300:], y[1300:])
 

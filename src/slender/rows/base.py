@@ -23,9 +23,9 @@ from .kernel import KernelRows, kernel_rows
 BLOCK_BYTES = 16 * 2**20
 
 
-def blocks(n: int, row_bytes: int, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, int]]:
+def blocks(n: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[tuple[int, int]]:
     """(lo, hi) over n rows, each block at most `block_bytes` but never less than one row."""
-    step = max(1, block_bytes // max(1, row_bytes))
+    step = max(1, (block_bytes or BLOCK_BYTES) // max(1, row_bytes))
     for lo in range(0, n, step):
         yield lo, min(lo + step, n)
 

@@ -1,0 +1,118 @@
+"""Every store equals its dense self, verb by verb."""
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import sparse
+
+from slender.rows import ScaledRows, as_rows, base
+from slender.rows.half import TABLE, widen
+from slender.rows.kernel import axpy, dot
+
+N, D = 23, 6
+
+
+def truth():
+    rng = np.random.default_rng(0)
+    X = rng.integers(-8, 9, (N, D)) / 4  # exact in every dtype
+    X[rng.random((N, D)) < 0.4] = 0
+    X[5] = 0  # an empty row
+    return X
+
+
+def memory_map(X, folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+STORES = {
+    "float64": lambda X, _: X,
+    "float32": lambda X, _: X.astype(np.float32),
+    "float16": lambda X, _: X.astype(np.float16),
+    "int8": lambda X, _: (X * 4).astype(np.int8),
+    "fortran": lambda X, _: np.asfortranarray(X),
+    "strided": lambda X, _: np.repeat(X, 2, axis=1)[:, ::2],
+    "memory map float32": lambda X, folder: memory_map(X.astype(np.float32), folder),
+    "memory map float16": lambda X, folder: memory_map(X.astype(np.float16), folder),
+    "csr": lambda X, _: sparse.csr_array(X),
+    "csr float32": lambda X, _: sparse.csr_matrix(X.astype(np.float32)),
+    "scaled": lambda X, _: ScaledRows(as_rows(X * 2), np.full(D, 0.5)),
+    "scaled csr": lambda X, _: ScaledRows(as_rows(sparse.csr_array(X * 2)), np.full(D, 0.5)),
+    "scaled float16": lambda X, _: ScaledRows(as_rows(X.astype(np.float16)), np.ones(D)),
+}
+
+
+@pytest.fixture(params=STORES)
+def store(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "BLOCK_BYTES", 100)  # several blocks even here
+    X = truth() * (4 if request.param == "int8" else 1)
+    return as_rows(STORES[request.param](truth(), tmp_path)), X
+
+
+@njit
+def read(X, index, w):
+    out = np.empty(len(index), w.dtype)
+    for j in range(len(index)):
+        out[j] = dot(X, index[j], w)
+    return out
+
+
+@njit
+def add(X, index, a, w):
+    for j in range(len(index)):
+        axpy(X, a[j], index[j], w)
+
+
+def test_kernel_verbs(store):
+    rows, X = store
+    order = np.random.default_rng(1).permutation(N)[:10]
+    w = np.linspace(-1, 1, D).astype(rows.dtype)
+    a = np.linspace(0, 1, 10)
+    taken, index = rows.take(order)
+    np.testing.assert_allclose(read(taken, index, w), X[order] @ w, rtol=1e-6, atol=1e-6)
+    got, want = w.copy(), w + a @ X[order]
+    add(taken, index, a, got)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    # and the plain Python of the same verbs
+    assert dot(taken, index[0], w) == pytest.approx(X[order[0]] @ w, rel=1e-6, abs=1e-6)
+
+
+def test_blocks_and_products(store):
+    rows, X = store
+    rng = np.random.default_rng(2)
+    B = rng.standard_normal((D, 4)).astype(rows.dtype)
+    G = rng.standard_normal((N, 3)).astype(rows.dtype)
+    assert rows.shape == (N, D)
+    assert rows.dtype in (np.float32, np.float64)
+    assert len(list(rows.iter_blocks())) >= 2
+    np.testing.assert_allclose(rows.matmat(B), X @ B, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(rows.rmatmat(G), X.T @ G, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(rows.sqnorms(), (X**2).sum(axis=1), rtol=1e-6)
+    index = np.array([3, 3, 0, 5])
+    np.testing.assert_array_equal(rows.dense(index), X[index])
+    assert rows.matmat(B).dtype == rows.dense(index).dtype == rows.dtype
+
+
+def test_float32_rows_are_read_in_place():
+    X = truth().astype(np.float32)
+    taken, _ = as_rows(X).take(np.arange(3))
+    assert np.shares_memory(taken.data, X)
+
+
+def test_a_memory_map_is_never_copied_whole(tmp_path):
+    X = memory_map(truth().astype(np.float16), tmp_path)
+    assert np.shares_memory(as_rows(X).X, X)
+
+
+def test_every_float16_widens_exactly():
+    half = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(256, 256)
+    wide = widen(half)
+    np.testing.assert_array_equal(wide, half.astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(wide), np.signbit(half))
+    assert TABLE.dtype == np.float32
+
+
+def test_blocks_cover_all_rows_once():
+    spans = list(base.blocks(10, row_bytes=30, block_bytes=100))
+    assert spans == [(0, 3), (3, 6), (6, 9), (9, 10)]
+    assert list(base.blocks(2, row_bytes=10**9, block_bytes=100)) == [(0, 1), (1, 2)]

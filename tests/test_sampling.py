@@ -1,0 +1,80 @@
+"""A pass visits all positives of a class and the right number of fresh negatives, shuffled."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slender.labels import Codes, Indicator, positives
+from slender.solvers.sampling import negatives_used, pass_over
+
+
+def visits_by_class(active, labels, n_classes, negatives, row_bytes, seed):
+    mine = positives(labels, n_classes, active)
+    result = [[] for _ in range(n_classes)]
+    for chunk in pass_over(active, mine, negatives, row_bytes, np.random.default_rng(seed)):
+        for c in range(n_classes):
+            pos = chunk.pos[chunk.ptr[c] : chunk.ptr[c + 1]]
+            assert (np.diff(pos) > 0).all()
+            result[c] += list(chunk.order[pos])
+    return result
+
+
+@given(
+    st.integers(2, 5),
+    st.integers(10, 60),
+    st.sampled_from(["all", 0.5, 1, 3]),
+    st.integers(0, 2**31),
+    st.sampled_from([1, 2**18, 2**22]),
+)
+def test_a_pass(n_classes, n, negatives, seed, row_bytes):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_classes, n).astype(np.int32)
+    active = np.flatnonzero(rng.random(n) < 0.8)
+    if not len(active):
+        return
+    per_class = visits_by_class(active, Codes(codes, 0), n_classes, negatives, row_bytes, seed)
+    n_positives = np.bincount(codes[active], minlength=n_classes)
+    used = negatives_used(negatives, n_positives, len(active))
+    for c, visited in enumerate(per_class):
+        assert len(set(visited)) == len(visited), "an example is visited once a pass"
+        assert set(visited) <= set(active)
+        own = [i for i in visited if codes[i] == c]
+        assert sorted(own) == sorted(active[codes[active] == c]), "all positives"
+        assert len(visited) - len(own) == used[c]
+        if negatives == "all":
+            assert len(visited) == len(active)
+
+
+def test_negatives_used_is_capped_and_never_nothing():
+    n_positives = np.array([0, 1, 5, 9, 10])
+    np.testing.assert_array_equal(negatives_used(1, n_positives, 10), [1, 1, 5, 1, 0])
+    np.testing.assert_array_equal(negatives_used("all", n_positives, 10), [10, 9, 5, 1, 0])
+
+
+def test_draws_are_fresh_each_pass_and_uniform():
+    n, codes = 40, np.zeros(40, np.int32)
+    codes[:4] = 1
+    active, labels = np.arange(n), Codes(codes, 1)
+    mine = positives(labels, 1, active)
+    rng = np.random.default_rng(0)
+    drawn = np.zeros(n)
+    place = np.zeros(n)
+    for _ in range(2000):
+        for chunk in pass_over(active, mine, 1, 8, rng):
+            visited = chunk.order[chunk.pos]
+            drawn[visited] += 1
+            place[visited] += np.arange(len(visited))
+    assert (drawn[:4] == 2000).all()
+    expected = 2000 * 4 / 36  # each of 36 negatives, 4 a pass
+    assert np.abs(drawn[4:] - expected).max() < 5 * np.sqrt(expected)
+    assert np.abs(place[:4] / 2000 - 3.5).max() < 0.25, "positives are shuffled among negatives"
+
+
+def test_labels_agree_between_codes_and_indicator():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 4, 30).astype(np.int32)
+    active = np.sort(rng.choice(30, 20, replace=False))
+    by_code = positives(Codes(codes, 0), 4, active)
+    by_indicator = positives(Indicator(codes[:, None] == np.arange(4)), 4, active)
+    for a, b in zip(by_code, by_indicator, strict=True):
+        np.testing.assert_array_equal(np.sort(a), b)

@@ -1,0 +1,163 @@
+"""The compiled loop equals the papers' recursions, step by step."""
+
+import numba
+import numpy as np
+import pytest
+from scipy import sparse
+
+import naive
+from slender.curvature import LowRank
+from slender.curvature.base import Sample
+from slender.labels import Codes, Indicator
+from slender.losses import CALIBRATED_LOSSES, MARGIN_LOSSES
+from slender.problem import Weights
+from slender.rows import as_rows
+from slender.solvers.sampling import Visits
+from slender.solvers.stochastic import Data, Stochastic, sweep
+
+D = 7
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, D)) @ rng.standard_normal((D, D)) + 0.3
+    codes = rng.integers(0, 3, 60).astype(np.int32)
+    return X, codes, rng.permutation(np.tile(np.arange(60), 2))
+
+
+def visit_all(order, n_classes):
+    b = len(order)
+    return Visits(
+        order, np.arange(n_classes + 1) * b, np.tile(np.arange(b, dtype=np.int32), n_classes)
+    )
+
+
+def run_kernel(descent, rows, labels, order, weights, n_classes, every=0):
+    """One sweep in exactly this order."""
+    state = descent.init(n_classes, rows.shape[1], rows.dtype)
+    data = Data(rows, labels, np.arange(rows.shape[0]), rows.sqnorms(), weights)
+    step = descent._step(data, np.full(n_classes, len(order)))
+    step = step._replace(every=np.full(n_classes, every))
+    X, index = rows.take(order)
+    sweep(descent.loss, X, index, labels, visit_all(order, n_classes), step, weights, state)
+    return state
+
+
+def unit_weights(n, n_classes):
+    return Weights(np.ones(n), np.ones(n_classes), np.ones(n_classes))
+
+
+@pytest.mark.parametrize("name", CALIBRATED_LOSSES)
+@pytest.mark.parametrize("k", range(1, D + 1))
+def test_whitened_descent_is_the_papers_update(problem, name, k):
+    X, codes, order = problem
+    loss = CALIBRATED_LOSSES[name]
+    sample = Sample(
+        as_rows(X), np.arange(len(X)), False, loss.curvature(0.0), np.random.default_rng(0)
+    )
+    coordinates = LowRank(rank=k).estimate(sample)
+    eta = 0.3 / k
+    descent = Stochastic(loss, eta, capped=False, average=False)
+    state = run_kernel(
+        descent, coordinates.rows(as_rows(X)), Codes(codes, 0), order, unit_weights(60, 3), 3
+    )
+    W, _ = coordinates.coef(*descent.solution(state))
+    H_star = naive.low_rank_pseudo_inverse(naive.hessian_at_zero(X, loss.curvature(0.0)), k)
+    for c in range(3):
+        w = naive.slnd(loss, X, np.where(codes == c, 1.0, -1.0), H_star, order, eta)
+        np.testing.assert_allclose(W[c], w, rtol=0, atol=1e-10 * np.abs(w).max())
+
+
+@pytest.mark.parametrize("name", MARGIN_LOSSES)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form):
+    X, codes, order = problem
+    X = np.where(np.abs(X) < 0.5, 0.0, X) / 10
+    loss = MARGIN_LOSSES[name]
+    rng = np.random.default_rng(5)
+    weights = Weights(rng.uniform(0.5, 3, 60), np.array([1.0, 2.0, 0.5]), np.array([1.0, 0.7, 1.0]))
+    options = {"decay": 0.01, "power": 0.75, "lam": 0.05, "beta": 0.6}
+    descent = Stochastic(loss, 0.4, **options)
+    rows = as_rows(form(X))
+    state = run_kernel(descent, rows, Codes(codes, 0), order, weights, 3, every=7)
+    curvature0 = loss.curvature(0.0)
+    sq = (X**2).sum(axis=1) + options["beta"] ** 2
+    cap = 1 / (curvature0 * sq) if curvature0 else np.full(60, np.inf)
+    V, b = descent.solution(state)
+    for c in range(3):
+        y = np.where(codes == c, 1.0, -1.0)
+        weight = weights.example * np.where(y > 0, weights.positive[c], weights.negative[c])
+        w, bias, mean_w, mean_b = naive.stochastic(
+            loss, X, y, order, weight, cap, naive.Descent(0.4, **options, every=7)
+        )
+        np.testing.assert_allclose(state.V[c] * state.scale[c], w, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(state.b[c], bias, rtol=1e-10)
+        np.testing.assert_allclose(V[c], mean_w, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(b[c], mean_b, rtol=1e-10)
+
+
+def test_a_strong_penalty_folds_its_scale_and_stays_exact(problem):
+    X, codes, order = problem
+    loss = MARGIN_LOSSES["logistic"]
+    descent = Stochastic(loss, 0.5, lam=1.5, capped=False, average=False)  # shrinks by 4 a step
+    state = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
+    y = np.where(codes == 0, 1.0, -1.0)
+    w, *_ = naive.stochastic(
+        loss, X, y, order, np.ones(60), np.full(60, np.inf), naive.Descent(0.5, lam=1.5)
+    )
+    np.testing.assert_allclose(descent.solution(state)[0][0], w, rtol=1e-10)
+
+
+def test_indicator_and_codes_are_the_same_problem(problem):
+    X, codes, order = problem
+    descent = Stochastic(MARGIN_LOSSES["logistic"], 0.1)
+    Y = codes[:, None] == np.arange(3)
+    by_code = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
+    by_indicator = run_kernel(descent, as_rows(X), Indicator(Y), order, unit_weights(60, 3), 3)
+    np.testing.assert_array_equal(by_code.V, by_indicator.V)
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads(problem):
+    X, codes, order = problem
+    X = X.astype(np.float32)
+    descent = Stochastic(MARGIN_LOSSES["logistic"], 0.1)
+    weights = Weights(np.ones(60, np.float32), np.ones(3), np.ones(3))
+    before = numba.get_num_threads()
+    try:
+        runs = []
+        for threads in (1, before):
+            numba.set_num_threads(threads)
+            runs.append(run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3).V)
+    finally:
+        numba.set_num_threads(before)
+    np.testing.assert_array_equal(*runs)
+
+
+@pytest.mark.parametrize("negatives", ["all", 1, 2.5])
+def test_chunks_do_not_change_the_arithmetic(problem, monkeypatch, negatives):
+    X, codes, _ = problem
+    rows, labels = as_rows(X), Codes(codes, 0)
+    descent = Stochastic(MARGIN_LOSSES["logistic"], 0.1, negatives=negatives)
+    data = Data(rows, labels, np.arange(60), rows.sqnorms(), unit_weights(60, 3))
+    results = []
+    for size in (1, 5, 1000):  # rows a chunk
+        for name in ("CHUNK_BYTES", "FEW_CHUNK_BYTES"):
+            monkeypatch.setattr(f"slender.solvers.sampling.{name}", size * rows.row_bytes)
+        state = descent.init(3, D, rows.dtype)
+        for epoch in descent.epochs(state, data, 2, np.random.default_rng(0)):
+            epoch()
+        results.append(descent.solution(state)[0])
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_the_running_objective_is_the_mean_loss_before_the_updates(problem):
+    X, codes, _ = problem
+    loss = MARGIN_LOSSES["logistic"]
+    descent = Stochastic(loss, 1e-12, average=False)  # too small to move: the loss stays F(0)
+    rows = as_rows(X)
+    data = Data(rows, Codes(codes, 0), np.arange(60), rows.sqnorms(), unit_weights(60, 3))
+    state = descent.init(3, D, rows.dtype)
+    for epoch in descent.epochs(state, data, 1, np.random.default_rng(0)):
+        assert epoch() == pytest.approx(np.log(2))
