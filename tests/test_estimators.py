@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slender import SGDClassifier, SLNDClassifier
+from slender.estimators.linear import _top_k
 from slender.lab.datasets import digits, planted
 from slender.losses import CALIBRATED_LOSSES
 
@@ -362,6 +364,20 @@ def test_bad_settings_of_sgd_are_named():
         SGDClassifier("hinge", negatives=1).fit(X, y)
     with pytest.raises(AttributeError, match="predict_proba"):
         SGDClassifier("hinge").fit(X, y).predict_proba(X)
+
+
+def test_a_diverging_step_warns(blobs):
+    with pytest.warns(ConvergenceWarning, match="the fit diverged"):
+        SLNDClassifier(step=1e6, average=False, random_state=0).fit(blobs.X_train, blobs.y_train)
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_top_k_breaks_ties_as_argmax_does(k):
+    S = np.random.default_rng(0).integers(0, 3, (200, 7)).astype(float)
+    top = _top_k(S, k)
+    np.testing.assert_array_equal(top[:, 0], S.argmax(axis=1))
+    np.testing.assert_array_equal(np.take_along_axis(S, top, axis=1), -np.sort(-S, axis=1)[:, :k])
+    assert all(len(set(row)) == k for row in top)
 
 
 def test_uint8_pixels_are_not_copied_whole():

@@ -1,5 +1,7 @@
 """Every store equals its dense self, verb by verb."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numba import njit
@@ -116,3 +118,20 @@ def test_blocks_cover_all_rows_once():
     spans = list(base.blocks(10, row_bytes=30, block_bytes=100))
     assert spans == [(0, 3), (3, 6), (6, 9), (9, 10)]
     assert list(base.blocks(2, row_bytes=10**9, block_bytes=100)) == [(0, 1), (1, 2)]
+
+
+def test_pages_of_a_mapped_file_are_given_back(tmp_path):
+    """Reading a map by blocks must not leave the whole file in this process's memory."""
+    if not Path("/proc/self/smaps").exists():
+        pytest.skip("resident pages of one mapping are read from /proc")
+    X = memory_map(np.ones((2000, 1000), np.float16), tmp_path)  # 4 MB
+
+    def resident():
+        mappings = Path("/proc/self/smaps").read_text().split(str(tmp_path / "X.npy"))
+        return int(mappings[1].split("Rss:")[1].split()[0])  # kB
+
+    rows = as_rows(np.asarray(X))
+    assert sum(block.sum() for _, _, block in rows.iter_blocks()) == 2_000_000
+    assert resident() == 0
+    rows.take(np.arange(500))
+    assert resident() == 0

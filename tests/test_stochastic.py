@@ -58,7 +58,7 @@ def test_whitened_descent_is_the_papers_update(problem, name, k):
     )
     coordinates = LowRank(rank=k).estimate(sample)
     eta = 0.3 / k
-    descent = Stochastic(loss, eta, capped=False, average=False)
+    descent = Stochastic(loss, eta, cap=np.inf, average=False)
     state = run_kernel(
         descent, coordinates.rows(as_rows(X)), Codes(codes, 0), order, unit_weights(60, 3), 3
     )
@@ -100,7 +100,7 @@ def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form
 def test_a_strong_penalty_folds_its_scale_and_stays_exact(problem):
     X, codes, order = problem
     loss = MARGIN_LOSSES["logistic"]
-    descent = Stochastic(loss, 0.5, lam=1.5, capped=False, average=False)  # shrinks by 4 a step
+    descent = Stochastic(loss, 0.5, lam=1.5, cap=np.inf, average=False)  # shrinks by 4 a step
     state = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
     y = np.where(codes == 0, 1.0, -1.0)
     w, *_ = naive.stochastic(

@@ -60,9 +60,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         best = np.empty((rows.shape[0], k), np.intp)
         for lo, hi, S in self._score_blocks(rows):
             S = np.hstack([-S, S]) if self._binary else S
-            top = np.argpartition(-S, k - 1, axis=1)[:, :k]
-            rank = np.argsort(-np.take_along_axis(S, top, axis=1), axis=1, kind="stable")
-            best[lo:hi] = np.take_along_axis(top, rank, axis=1)
+            best[lo:hi] = _top_k(S, k)
         return self.classes_[best]
 
     def _predict_proba(self, X: Any) -> NDArray[Any]:
@@ -99,3 +97,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:
         raise NotImplementedError
+
+
+def _top_k(S: NDArray[Any], k: int) -> NDArray[np.intp]:
+    """The k largest of each row, largest first, a tie for the first place broken as argmax does."""
+    first = S.argmax(axis=1)
+    top = np.argpartition(-S, k - 1, axis=1)[:, :k]
+    lost = ~(top == first[:, None]).any(axis=1)  # to a tie at the edge of the k
+    top[lost, 0] = first[lost]
+    top.sort(axis=1)
+    rank = np.argsort(-np.take_along_axis(S, top, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(top, rank, axis=1)

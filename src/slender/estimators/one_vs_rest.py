@@ -1,17 +1,20 @@
 """What SLND and SGD share: one-vs-rest, passes, partial_fit, draws undone in the scores."""
 
+import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from ..curvature import Coordinates, Curvature
 from ..curvature.base import Sample
 from ..labels import Indicator, Labels, counts
 from ..losses import Logistic, MarginLoss, logits
-from ..problem import one_vs_rest
+from ..problem import Weights, one_vs_rest
 from ..rows import Rows
 from ..solvers.loop import Clock, Record, run
 from ..solvers.sampling import negatives_used
@@ -67,6 +70,11 @@ class OneVsRestClassifier(LinearClassifier):
         """
         self._check()
         first = not hasattr(self, "_state")
+        if first and hasattr(self, "coef_"):
+            raise ValueError(
+                "partial_fit: a loaded model has weights but not the state of its fit; "
+                "use fit, or go on with the model that was fitted here"
+            )
         rows = read_rows(self, X, reset=first)
         if first:
             given = None if classes is None else np.unique(classes)
@@ -94,6 +102,7 @@ class OneVsRestClassifier(LinearClassifier):
         C = self._seen.shape[1]
         weights = read_weights(sample_weight, self.class_weight, rows, labels, self.classes_, C)
         active = np.flatnonzero(weights.example)  # weight 0 is absence
+        self._count(labels, active)
         loss, rng = self._loss(), self._rng
         with self._clock:
             if self._coordinates is None:
@@ -124,7 +133,19 @@ class OneVsRestClassifier(LinearClassifier):
             W, b = model()
         self.coef_ = np.ascontiguousarray(W)
         self.intercept_ = b.astype(W.dtype) if self.fit_intercept else np.zeros(C, W.dtype)
-        self._count(labels, active)
+        if not np.isfinite(W).all() or self._diverged(weights):
+            warnings.warn(
+                f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, above that of "
+                f"w = 0): use a smaller step, or step='auto'",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _diverged(self, weights: Weights) -> bool:
+        """Is the last pass's objective clearly above that of w = 0?"""
+        typical = weights.example.mean() * max(weights.positive.max(), weights.negative.max())
+        start = self._loss().value(0.0)
+        return not self.trace_[-1]["objective"] <= typical * (max(start, 0.0) + 1.0)
 
     def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
         """The epochs still to run and a function that gives the solution at any moment."""
@@ -160,7 +181,7 @@ class OneVsRestClassifier(LinearClassifier):
     def _check(self) -> None:
         """Raise on a parameter that cannot be."""
         loss = self._loss()
-        check_positive("passes", self.passes, kind=int)
+        check_positive("passes", self.passes, kind=Integral)
         check_choice("prior", self.prior, ("empirical", "uniform"))
         check_choice("objective", self.objective, ("estimate", "exact"))
         if self.negatives != "all":

@@ -51,7 +51,9 @@ class Rows(ABC):
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
         """Rows a kernel can read, and the place in them of each example of `order`."""
-        return kernel_rows(self.gather(order)), np.arange(len(order))
+        rows = kernel_rows(self.gather(order))
+        self.release()
+        return rows, np.arange(len(order))
 
     def dense(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The rows `index` as a dense array."""
@@ -63,10 +65,14 @@ class Rows(ABC):
         """Bytes of one row in the arithmetic's dtype, on average."""
         return self.shape[1] * self.dtype.itemsize
 
+    def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
+        """Give back memory that only speeds up the next read: pages of a mapped file."""
+
     def iter_blocks(self) -> Iterator[tuple[int, int, Any]]:
         """(lo, hi, block) over all rows."""
         for lo, hi in blocks(self.shape[0], self.row_bytes):
             yield lo, hi, self.block(lo, hi)
+            self.release()
 
     def matmat(self, B: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """X B for B (d, m)."""

@@ -1,5 +1,6 @@
 """Dense rows: an array or memory map of float64, float32, float16 or small integers."""
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ class DenseRows(Rows):
         self.X = np.asarray(X)  # a memory map becomes a plain view of itself, not a copy
         self.shape = (self.X.shape[0], self.X.shape[1])
         self.dtype = compute_dtype(self.X.dtype)
+        self._map = _mapped_file(self.X)
         # A kernel reads these bytes as they are; any others are gathered and widened on demand.
         self._readable = self.X.dtype == self.dtype and self.X.flags.c_contiguous
 
@@ -29,7 +31,21 @@ class DenseRows(Rows):
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
         return (Dense(self.X), order) if self._readable else super().take(order)
 
+    def release(self) -> None:
+        # Pages of a mapped file count as this process's memory until they are given back; the
+        # system keeps them in its cache, so that reading them again costs little.
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
     def _widened(self, block: NDArray[Any]) -> NDArray[Any]:
         if block.dtype == np.float16:
             return widen(block)
         return block.astype(self.dtype, copy=False)
+
+
+def _mapped_file(X: NDArray[Any]) -> mmap.mmap | None:
+    """The read-only mapping behind an array, if that is what it views."""
+    base: Any = X
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, mmap.mmap) and not X.flags.writeable else None

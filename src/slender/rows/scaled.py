@@ -27,6 +27,9 @@ class ScaledRows(Rows):
     def row_bytes(self) -> int:
         return self.rows.row_bytes
 
+    def release(self) -> None:
+        self.rows.release()
+
     def _scaled(self, block: Any) -> Any:
         if isinstance(block, np.ndarray):
             return block * self.scale

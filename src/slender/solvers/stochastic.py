@@ -12,9 +12,10 @@ Per visit of class c to example i, with y = ±1 and z the row in the curvature's
 Averaging takes an iterate every few visits and weighs the j-th by j: early iterates fade, and
 there is no burn-in to choose.
 
-Departures from the paper: `cap_i` = 1/(F''(0)‖z_i‖²), the largest step that cannot overshoot on
-example i, holds the automatic step (a step given as a number is used as it is); weights c_i;
-averaging.  v is stored as scale * v so that the shrink by lam costs O(1).
+Departures from the paper: cap_i holds the automatic step to `cap` times 1/(F''(0)‖z_i‖²), the
+largest that cannot overshoot on example i (twice that is still stable; a step given as a number is
+used as it is); weights c_i; averaging.  v is stored as scale * v, so that the shrink by lam costs
+O(1).
 """
 
 from collections.abc import Callable, Iterator
@@ -79,7 +80,7 @@ class Stochastic:
     power: float = 1.0
     lam: float = 0.0
     beta: float = 0.0
-    capped: bool = True
+    cap: float = 1.0  # in units of 1/(F''(0)‖z_i‖²); inf: none
     average: bool = True
     negatives: float | str = "all"
 
@@ -121,11 +122,9 @@ class Stochastic:
 
     def _step(self, data: "Data", visits: NDArray[np.intp]) -> Step:
         curvature0 = self.loss.curvature(0.0)
-        if self.capped and curvature0 > 0:
-            reach = curvature0 * (data.sqnorms + self.beta**2)
-            cap = 1.0 / np.maximum(reach, np.finfo(reach.dtype).tiny)
-        else:
-            cap = np.full_like(data.sqnorms, np.inf)
+        reach = curvature0 * (data.sqnorms + self.beta**2)  # 0 for the hinge: no cap
+        cap = np.full_like(reach, np.inf)
+        np.divide(self.cap, reach, out=cap, where=reach > 0)
         every = np.clip(visits // AVERAGES_A_PASS, 1, AVERAGE_EVERY)
         return Step(
             eta=float(self.eta),

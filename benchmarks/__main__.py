@@ -1,0 +1,76 @@
+"""python -m benchmarks: slender against scikit-learn, test accuracy over seconds."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from . import machine, report, runner
+from .datasets import MissingDataError
+
+ONLY_FOR_TESTS = "tiny"
+WIDTH = 128  # of the tables, also where there is no terminal
+
+
+def names(given: str, known: dict[str, Any], what: str) -> list[str]:
+    chosen = [name.strip() for name in given.split(",")]
+    for name in chosen:
+        if name not in known:
+            raise typer.BadParameter(f"there is no {what} {name!r}; there are {', '.join(known)}")
+    return chosen
+
+
+def main(
+    datasets: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
+        name for name in runner.DATASETS if name != ONLY_FOR_TESTS
+    ),
+    solvers: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
+        runner.SOLVERS
+    ),
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each chosen setting.")] = 5,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every curve to this file.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
+    ] = False,
+) -> None:
+    """Test accuracy over seconds of work: slender's one-vs-rest solvers against scikit-learn's."""
+    console = Console(width=WIDTH)
+    chosen = names(solvers, runner.SOLVERS, "solver")
+    results: dict[str, Any] = {"machine": machine.describe(), "quick": quick, "datasets": {}}
+    for name in names(datasets, runner.DATASETS, "data set"):
+        try:
+            dataset = runner.DATASETS[name].load()
+        except MissingDataError as reason:
+            console.print(f"{name} is skipped: {reason}")
+            continue
+        if quick:
+            dataset = runner.first_rows(dataset, runner.QUICK_ROWS)
+        # plain lines on stderr: the thread of a live display would compete with what is timed
+        with machine.Neighbours() as others:
+            result = runner.race(
+                dataset,
+                chosen,
+                1 if quick else repeats,
+                say=lambda line, name=name: print(f"{name}: {line}", file=sys.stderr, flush=True),
+            )
+        results["datasets"][name] = {**result, "others": others.cores}
+        if result["grid"]:
+            console.print(report.grid_table(name, result))
+        console.print(report.curves_table(name, result))
+        for figure in result["figures"]:
+            console.print(report.sentence(name, figure), highlight=False)
+        if others.cores > machine.QUIET:
+            console.print(
+                f"{name}: other processes kept {others.cores:.1f} cores busy; distrust the seconds"
+            )
+        if json_file:  # after each data set: the whole takes an hour or more
+            json_file.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,56 @@
+"""On what, with what and when a figure was measured."""
+
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import joblib
+import numba
+import psutil
+from threadpoolctl import threadpool_info
+
+QUIET = 0.1
+
+
+class Neighbours:
+    """Cores that other processes kept busy during the block; above QUIET, distrust its seconds."""
+
+    cores: float
+
+    def __enter__(self) -> "Neighbours":
+        self._start = perf_counter(), self._seconds()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        began, before = self._start
+        self.cores = max(0.0, (self._seconds() - before) / (perf_counter() - began))
+
+    def _seconds(self) -> float:
+        everyone, me = psutil.cpu_times(), psutil.Process().cpu_times()
+        return everyone.user + everyone.nice + everyone.system - me.user - me.system
+
+
+def describe() -> dict[str, Any]:
+    # Numba's threads are those of its kernels; threadpoolctl sees BLAS and OpenMP.
+    pools = {f"{p['user_api']} ({p['prefix']})": p["num_threads"] for p in threadpool_info()}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processor": _processor(),
+        "cores": joblib.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {
+            package: version(package)
+            for package in ("slender", "numpy", "scipy", "scikit-learn", "numba")
+        },
+        "threads": {"numba": numba.get_num_threads(), **pools},
+    }
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

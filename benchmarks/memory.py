@@ -1,0 +1,67 @@
+"""python -m benchmarks.memory X.npy RANK: peak memory of a fit, as JSON, for a fresh process.
+
+Resident memory has two parts: what the process allocated, and the pages of the mapped file that
+happen to be in memory, which the system takes back when it needs them.  Both are reported.
+"""
+
+import json
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import psutil
+
+from slender import SLNDClassifier
+
+N_CLASSES, PASSES = 100, 2
+WARM_UP_ROWS = 2000
+SAMPLE_SECONDS = 0.002
+
+
+class Peak:
+    """The most memory the process had while the block ran, and what it had before, in bytes."""
+
+    def __enter__(self) -> "Peak":
+        self._process = psutil.Process()
+        self.before = self.most = self._now()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(SAMPLE_SECONDS):
+            self.most = np.maximum(self.most, self._now())
+
+    def _now(self) -> np.ndarray:
+        info = self._process.memory_info()
+        return np.array([info.rss, info.rss - info.shared])  # resident, allocated
+
+
+def measure(path: str, rank: int) -> dict[str, Any]:
+    X = np.load(path, mmap_mode="r")
+    y = np.random.default_rng(0).integers(0, N_CLASSES, len(X))
+    model = SLNDClassifier(rank=rank, passes=PASSES, random_state=0)
+    few = np.array(X[:WARM_UP_ROWS])  # compiles the kernels without touching the map
+    model.fit(few, y[:WARM_UP_ROWS])
+    with Peak() as peak:
+        model.fit(X, y)
+    resident, allocated = (peak.most - peak.before).tolist()
+    return {
+        "shape": list(X.shape),
+        "dtype": str(X.dtype),
+        "rank": rank,
+        "Z_bytes": len(X) * rank * 4,
+        "file_bytes": X.nbytes,
+        "resident_bytes": resident,
+        "allocated_bytes": allocated,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

@@ -1,0 +1,177 @@
+"""Runs every solver on a data set, and works out who reaches what accuracy when.
+
+1. Warm-up: every solver on a few hundred rows, so that kernels are compiled and pools started.
+2. The rivals' grids, each setting once.  A rival's best setting is the one that reaches the best
+   test accuracy: it is tuned on the test set, which can only flatter it.
+3. Repeats, interleaved so that a slow minute of the machine hits everyone: slender's settings as
+   they come, the rivals' best ones.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from slender.lab.datasets import Dataset
+from slender.solvers.loop import Clock
+
+from . import datasets, objective, solvers
+
+WARM_UP_ROWS = 512
+QUICK_ROWS = 2000
+HERO = ("slnd", {})  # whose time the key figure reports: the default SLNDClassifier()
+SLACKS = (0.0, 0.005)  # the target, and half a point below: a best that comes late may be luck
+
+Trial = dict[str, Any]  # solver, setting, seed, curve: list of {seconds, top1, top5}, wall
+Say = Callable[[str], None]
+
+
+def modules(package: Any) -> dict[str, Any]:
+    """The files of a folder, by name."""
+    return {
+        module.name: import_module(f"{package.__name__}.{module.name}")
+        for module in iter_modules(package.__path__)
+    }
+
+
+DATASETS, SOLVERS = modules(datasets), modules(solvers)
+
+
+def label(solver: str, setting: dict[str, Any]) -> str:
+    """slender SLND (negatives=1)"""
+    options = ", ".join(f"{key}={value}" for key, value in setting.items())
+    return SOLVERS[solver].name + (f" ({options})" if options else "")
+
+
+def first_rows(dataset: Dataset, n: int) -> Dataset:
+    return dataset._replace(X_train=dataset.X_train[:n], y_train=dataset.y_train[:n])
+
+
+def warm_up(dataset: Dataset, names: Sequence[str]) -> None:
+    few = first_rows(dataset, WARM_UP_ROWS)
+    for name in names:
+        for setting in SOLVERS[name].grid:
+            SOLVERS[name].fit(few, setting, 0)
+            if not SOLVERS[name].rival:  # callbacks and other kernels; a rival's grid has neither
+                list(SOLVERS[name].curve(few, setting, 0))
+    A = np.ones((1024, 1024), np.float32)
+    for _ in range(20):  # BLAS's threads awake, the processor out of its idle states
+        A @ A
+
+
+def trial(dataset: Dataset, name: str, setting: dict[str, Any], seed: int) -> Trial:
+    """One curve; a solver's clock stands still while the model is measured."""
+    with Clock() as wall:
+        curve = [
+            {"seconds": seconds, **objective.measure(model, dataset)}
+            for seconds, model in SOLVERS[name].curve(dataset, setting, seed)
+        ]
+    return {"solver": name, "setting": setting, "seed": seed, "curve": curve, "wall": wall.seconds}
+
+
+def whole_fit(dataset: Dataset, name: str, setting: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of a fit without curve or callbacks, to hold the curves' clocks against."""
+    seconds, trace_seconds = [], []
+    while not seconds or (sum(seconds) < 1.0 and len(seconds) < 5):  # short fits are noisy
+        with Clock() as clock:
+            model = SOLVERS[name].fit(dataset, setting, 0)
+        seconds.append(clock.seconds)
+        if hasattr(model, "trace_"):
+            trace_seconds.append(model.trace_[-1]["seconds"])
+    return {
+        "solver": name,
+        "setting": setting,
+        "seconds": median(seconds),
+        "trace_seconds": median(trace_seconds) if trace_seconds else None,
+    }
+
+
+def race(dataset: Dataset, names: Sequence[str], repeats: int, say: Say) -> dict[str, Any]:
+    """Every solver on one data set."""
+    warm_up(dataset, names)
+    grid, chosen = [], []
+    for name in names:
+        settings = SOLVERS[name].grid
+        if not SOLVERS[name].rival:
+            chosen += [(name, setting) for setting in settings]
+            continue
+        tried = []
+        for setting in settings:
+            say(f"grid: {label(name, setting)}")
+            tried.append(trial(dataset, name, setting, seed=0))
+        grid += tried
+        chosen.append((name, max(tried, key=best_top1)["setting"]))
+    repeated = []
+    for seed in range(1, repeats + 1):
+        for name, setting in chosen:
+            say(f"repeat {seed} of {repeats}: {label(name, setting)}")
+            repeated.append(trial(dataset, name, setting, seed))
+    fits = []
+    for name, setting in chosen:
+        say(f"whole fit: {label(name, setting)}")
+        fits.append(whole_fit(dataset, name, setting))
+    return {
+        "shape": [*dataset.X_train.shape, len(np.unique(dataset.y_train))],
+        "grid": grid,
+        "repeats": repeated,
+        "fits": fits,
+        "figures": figures(grid, repeated, fits),
+    }
+
+
+def best_top1(of: Trial) -> float:
+    return max(point["top1"] for point in of["curve"])
+
+
+def time_to(of: Trial, top1: float) -> float | None:
+    """Seconds until the curve first reaches this accuracy; None: it does not."""
+    return next((point["seconds"] for point in of["curve"] if point["top1"] >= top1), None)
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    return {"median": median(values), "min": min(values), "max": max(values)}
+
+
+def figures(
+    grid: list[Trial], repeated: list[Trial], fits: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """How much sooner than each rival the default SLNDClassifier() is at the rival's best accuracy.
+
+    Every doubt goes to the rival.  The target is the best accuracy of any of its runs, while its
+    own time in a repeat is when it reaches its best of that repeat, which may be less; and where
+    its whole fit is faster than its curve (calling partial_fit has a price on small data), its
+    times are scaled down to that.  With a slack, both accuracies are lowered by it.
+    """
+    heroes = [t for t in repeated if (t["solver"], t["setting"]) == HERO]
+    if not heroes:
+        return []
+    result = []
+    for name in dict.fromkeys(t["solver"] for t in grid):
+        theirs = [t for t in repeated if t["solver"] == name]
+        target = max(best_top1(t) for t in [*grid, *theirs] if t["solver"] == name)
+        whole = next(fit["seconds"] for fit in fits if fit["solver"] == name)
+        scale = min(1.0, whole / median(t["curve"][-1]["seconds"] for t in theirs))
+        for slack in SLACKS:
+            ours = [time_to(t, target - slack) for t in heroes]
+            rivals = [scale * time_to(t, best_top1(t) - slack) for t in theirs]
+            reached = all(seconds is not None for seconds in ours)
+            ratios = [r / o for r, o in zip(rivals, ours, strict=True)] if reached else []
+            result.append(
+                {
+                    "rival": name,
+                    "setting": theirs[0]["setting"],
+                    "target": target - slack,
+                    "slack": slack,
+                    "reached": sum(seconds is not None for seconds in ours),
+                    "repeats": len(heroes),
+                    "ours_best": max(best_top1(t) for t in heroes),
+                    "ours_seconds": spread(ours) if reached else None,
+                    "rival_seconds": spread(rivals),
+                    "rival_scale": scale,
+                    "ratio": spread(ratios) if reached else None,
+                }
+            )
+    return result

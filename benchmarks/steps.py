@@ -1,0 +1,102 @@
+"""python -m benchmarks.steps: step="auto" against the best of twenty steps tried by hand.
+
+The hand is allowed to look at the test set, so that it can only win by choosing from noise.
+"""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from sklearn.exceptions import ConvergenceWarning
+
+from slender import SGDClassifier, SLNDClassifier
+from slender.lab.datasets import Dataset
+
+from . import machine, objective
+from .datasets import MissingDataError
+from .objective import Linear
+from .runner import DATASETS
+
+N_STEPS, DECADES = 20, 6
+ESTIMATORS = (SLNDClassifier, SGDClassifier)
+
+
+def compare(estimator: Any, dataset: Dataset) -> dict[str, Any]:
+    """Test accuracy with the automatic step and with each step of a grid around it."""
+    auto_top1, auto_step = _accuracy(estimator, "auto", dataset)
+    half = DECADES / 2
+    steps = auto_step * np.logspace(-half, half, N_STEPS)
+    tried = [{"step": s, "top1": _accuracy(estimator, s, dataset)[0]} for s in steps.tolist()]
+    best = max(tried, key=lambda point: point["top1"])
+    return {
+        "estimator": estimator.__name__,
+        "auto_step": auto_step,
+        "auto_top1": auto_top1,
+        "best_step": best["step"],
+        "best_top1": best["top1"],
+        "points_lost": 100 * (best["top1"] - auto_top1),
+        "tried": tried,
+    }
+
+
+def _accuracy(estimator: Any, step: float | str, dataset: Dataset) -> tuple[float, float]:
+    model = estimator(step=step, random_state=0)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the largest steps diverge, of course
+        model.fit(dataset.X_train, dataset.y_train)
+        fitted = Linear(model.coef_, model.intercept_, model.classes_)
+        top1 = objective.measure(fitted, dataset)["top1"]
+    return top1, model.step_
+
+
+def main(
+    datasets: Annotated[
+        str, typer.Option(help="Names, separated by commas.")
+    ] = "cifar100,caltech101,mnist,digits",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write all to this file.")
+    ] = None,
+) -> None:
+    """Accuracy with step="auto" against the best of 20 steps over 6 decades around it."""
+    console = Console(width=110)
+    results: dict[str, Any] = {"machine": machine.describe(), "datasets": {}}
+    table = Table(title=f"step='auto' against the best of {N_STEPS} steps, test top-1 %")
+    for column in (
+        "data set",
+        "estimator",
+        "auto",
+        "best",
+        "auto step",
+        "best step",
+        "points lost",
+    ):
+        table.add_column(column, justify="left" if column in ("data set", "estimator") else "right")
+    for name in datasets.split(","):
+        try:
+            dataset = DATASETS[name].load()
+        except MissingDataError as reason:
+            console.print(f"{name} is skipped: {reason}")
+            continue
+        results["datasets"][name] = [compare(estimator, dataset) for estimator in ESTIMATORS]
+        for row in results["datasets"][name]:
+            table.add_row(
+                name,
+                row["estimator"],
+                f"{100 * row['auto_top1']:.2f}",
+                f"{100 * row['best_top1']:.2f}",
+                f"{row['auto_step']:.2g}",
+                f"{row['best_step']:.2g}",
+                f"{row['points_lost']:.2f}",
+            )
+    console.print(table)
+    if json_file:
+        json_file.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    typer.run(main)

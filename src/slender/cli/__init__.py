@@ -1,0 +1,102 @@
+"""The command `slender`: thin, and quick to start (numpy and numba wait for a command to run).
+
+Exit codes: 0; 2 for bad usage or input, with one line on stderr; 1 for a failure that is not the
+user's; 130 for Ctrl-C.
+"""
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from .. import __version__
+from .common import say
+from .demo import demo
+from .fit import fit
+from .predict import predict
+from .score import score
+
+EXAMPLES: dict[Callable[..., None], str] = {
+    fit: "slender fit X.npy y.npy --out model",
+    predict: "slender predict model X_test.npy --out y.npy",
+    score: "slender score model X_test.npy y_test.npy --per-class",
+    demo: "slender demo",
+}
+
+UsageError: Any = typer.BadParameter.__base__  # click's own, or that of the click inside typer
+
+app = typer.Typer(
+    help="Linear classifiers with thousands of classes, fitted in seconds.",
+    epilog="--debug anywhere, or SLENDER_DEBUG=1, shows the traceback of a failure.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command, example in EXAMPLES.items():
+    app.command(epilog=f"Example:  {example}")(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"slender {__version__}")
+        raise typer.Exit()
+
+
+@app.callback(invoke_without_command=True)
+def _about(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments or os.environ.get("SLENDER_DEBUG", "0") not in ("", "0")
+    sys.exit(_run([word for word in arguments if word != "--debug"], debug))
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    """The exit code of a command line."""
+    with warnings.catch_warnings():
+        _warn_in_one_line()
+        try:
+            code = app(arguments, prog_name="slender", standalone_mode=False)
+        except UsageError as error:
+            path = error.ctx.command_path if error.ctx else "slender"
+            say(f"{error.format_message().rstrip('.')} (see {path} --help)")
+            return 2
+        except (KeyboardInterrupt, typer.Abort):
+            code = 130
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            if isinstance(error, ValueError):
+                say(str(error))
+                return 2
+            say(f"{type(error).__name__}: {error} (--debug shows where)")
+            return 1
+    if code == 130:  # typer's own answer to Ctrl-C
+        say("interrupted; nothing was written")
+        sys.stdout.flush()
+        os._exit(130)  # a kernel may still run in another thread: nobody waits for it
+    return code if isinstance(code, int) else 0
+
+
+def _warn_in_one_line() -> None:
+    """Each warning once, as a line of its own."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            say(f"warning: {message}")
+
+    warnings.showwarning = show  # type: ignore[assignment]

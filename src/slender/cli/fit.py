@@ -1,0 +1,160 @@
+"""slender fit: a model from a matrix and its labels."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .common import Json, Quiet, check_outputs, facts, interruptible, progress, show, write_json
+
+METHODS = {"slnd": "SLNDClassifier", "sgd": "SGDClassifier"}
+
+
+def fit(
+    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm, or a folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    y: Annotated[
+        Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="slnd or sgd.")] = "slnd",
+    loss: Annotated[
+        str | None, typer.Option(help="logistic, calibrated_hinge, squared ...")
+    ] = None,
+    passes: Annotated[int | None, typer.Option(help="Times over the data.")] = None,
+    rank: Annotated[int | None, typer.Option(help="Directions of curvature (slnd).")] = None,
+    hessian_samples: Annotated[
+        int | None, typer.Option(help="Rows the curvature looks at (slnd).")
+    ] = None,
+    damping: Annotated[
+        float | None, typer.Option(help="Added to the eigenvalues, in units of their mean (slnd).")
+    ] = None,
+    curvature: Annotated[
+        str | None, typer.Option(help="lowrank, diagonal or identity (slnd).")
+    ] = None,
+    lam: Annotated[float | None, typer.Option(help="L2 penalty (sgd).")] = None,
+    step: Annotated[str | None, typer.Option(help="auto, theory (slnd) or a number.")] = None,
+    negatives: Annotated[str | None, typer.Option(help="Negatives per positive, or all.")] = None,
+    average: Annotated[
+        bool | None, typer.Option("--average/--no-average", help="Average the iterates.")
+    ] = None,
+    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit none.")] = False,
+    class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
+    prior: Annotated[str | None, typer.Option(help="empirical or uniform.")] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="What is reported: estimate, or exact (slower).")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
+    val: Annotated[
+        Path | None, typer.Option(help="Rows, or a folder, to report accuracy on after each pass.")
+    ] = None,
+    val_y: Annotated[Path | None, typer.Option(help="Labels of --val.")] = None,
+    json: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a linear classifier and write it to a model file."""
+    check_outputs(out, json)
+    if val_y is not None and val is None:
+        raise ValueError("--val-y without --val; give the rows as well")
+    options = {
+        "loss": loss,
+        "passes": passes,
+        "rank": rank,
+        "hessian_samples": hessian_samples,
+        "damping": damping,
+        "curvature": curvature,
+        "lam": lam,
+        "step": _number_or_word(step),
+        "negatives": _number_or_word(negatives),
+        "average": average,
+        "fit_intercept": False if no_intercept else None,
+        "class_weight": class_weight,
+        "prior": prior,
+        "objective": objective,
+        "random_state": seed,
+    }
+    model = _estimator(
+        method, {name: value for name, value in options.items() if value is not None}
+    )
+
+    from ..files import read_dataset
+    from ..model import save_model
+
+    data = read_dataset(X, y)
+    watched = None if val is None else read_dataset(val, val_y, "test", data[0].shape[1])
+    if watched is not None and watched[0].shape[1] != data[0].shape[1]:
+        raise ValueError(
+            f"--val has {watched[0].shape[1]} features but X has {data[0].shape[1]}; "
+            "give rows of the same kind"
+        )
+    with progress(f"fit {method}", model.passes, quiet) as advance:
+        interruptible(lambda: fit_watched(model, data, watched, [advance]))
+    save_model(model, out)
+    results = {"command": "fit", "model": str(out), "method": method, **summary(model, data[0])}
+    write_json(results, json)
+    if not quiet and json != "-":
+        show(facts(_lines(results)))
+
+
+def fit_watched(model: Any, data: Any, watched: Any = None, callbacks: Any = ()) -> Any:
+    """Fit with callbacks that see the pass and, where asked, its scores on other rows."""
+    from .evaluation import Watch
+
+    watch = [] if watched is None else [Watch(model, *watched)]
+    model.set_params(callbacks=[*watch, *callbacks])
+    model.fit(*data)
+    return model.set_params(callbacks=None)
+
+
+def _estimator(method: str, options: dict[str, Any]) -> Any:
+    """The estimator with these settings; one it does not have is an error, never ignored."""
+    import slender
+
+    if method not in METHODS:
+        raise ValueError(f"--method {method} is not one of {', '.join(METHODS)}")
+    classes = {name: getattr(slender, METHODS[name]) for name in METHODS}
+    for option in options:
+        able = [name for name, cls in classes.items() if option in cls._get_param_names()]
+        if method not in able:
+            flag = "--" + option.replace("_", "-")
+            raise ValueError(f"method {method} does not support {flag}: use --method {able[0]}")
+    return classes[method](**options)
+
+
+def _number_or_word(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def summary(model: Any, X: Any) -> dict[str, Any]:
+    """What a fit did, for machines."""
+    last = model.trace_[-1]
+    return {
+        "rows": X.shape[0],
+        "features": X.shape[1],
+        "classes": len(model.classes_),
+        "passes": model.n_iter_,
+        "seconds": last["seconds"],
+        "objective": last["objective"],
+        "rows_per_second": X.shape[0] * model.n_iter_ / max(last["seconds"], 1e-9),
+        "trace": model.trace_,
+    }
+
+
+def _lines(results: dict[str, Any]) -> dict[str, str]:
+    """What a fit did, for people."""
+    last = results["trace"][-1]
+    lines = {
+        "rows": f"{results['rows']:,}",
+        "features": f"{results['features']:,}",
+        "classes": f"{results['classes']:,}",
+        "passes": f"{results['passes']}",
+        "seconds": f"{results['seconds']:.2f}",
+        "throughput": f"{results['rows_per_second']:,.0f} rows a second",
+        "objective": f"{results['objective']:.5g}",
+    }
+    if "validation_top1" in last:
+        accuracies = [f"{record['validation_top1']:.4f}" for record in results["trace"]]
+        lines["validation"] = f"{' '.join(accuracies)}  (top-1 after each pass)"
+    return {**lines, "model": results["model"]}

@@ -1,0 +1,320 @@
+"""Reading matrices and labels from files, and writing files whole or not at all.
+
+    .npy                                   one array, memory-mapped
+    .npz                                   X (or the only 2-d array), y (or the only 1-d array)
+    .svm .svmlight .libsvm (X also .txt)   svmlight text: sparse X, and y
+    .safetensors                           X, features, embeddings (or the only 2-d tensor), y
+    .txt .csv (labels)                     one label a line
+    a folder                               X_train.npy y_train.npy X_test.npy y_test.npy
+
+Whatever is wrong with a file is a `FileError` of one line.  Nothing is ever unpickled.
+"""
+
+import csv
+import json
+import os
+import uuid
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PathLike = str | os.PathLike[str]
+
+X_NAMES = ("X", "features", "embeddings")
+Y_NAMES = ("y", "labels", "targets")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz always writes
+DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",  # widened below
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
+
+
+class FileError(ValueError):
+    """A file that cannot be used: what, where, and what to do, in one line."""
+
+
+# -- matrices and labels ---------------------------------------------------------------------------
+
+
+def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
+    """X from a file: a 2-d array (memory-mapped where the format allows) or a CSR matrix.
+
+    `n_features` widens an svmlight file whose last columns happen to be empty.
+    """
+    path = _existing(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _as_matrix(path, _read_npy(path))
+    if suffix == ".npz":
+        return _as_matrix(path, _read_npz(path, "X"))
+    if suffix == ".safetensors":
+        return _as_matrix(path, _read_safetensors(path, "X"))
+    if suffix in (*SVMLIGHT, ".txt"):
+        return _read_svmlight(path, n_features)[0]
+    raise FileError(
+        f"{path}: no known format of matrices ({suffix or 'no suffix'}); "
+        "use .npy, .npz, .safetensors or .svm"
+    )
+
+
+def read_labels(path: PathLike) -> NDArray[Any]:
+    """y from a file: one label a row, or an indicator matrix."""
+    path = _existing(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _as_labels(path, _read_npy(path))
+    if suffix == ".npz":
+        return _as_labels(path, _read_npz(path, "y"))
+    if suffix == ".safetensors":
+        return _as_labels(path, _read_safetensors(path, "y"))
+    if suffix in SVMLIGHT:
+        return _read_svmlight(path)[1]
+    if suffix in (".txt", ".csv"):
+        return _read_lines(path)
+    raise FileError(
+        f"{path}: no known format of labels ({suffix or 'no suffix'}); "
+        "use .npy, .npz, .safetensors, .txt or .csv"
+    )
+
+
+def read_dataset(
+    X_path: PathLike,
+    y_path: PathLike | None = None,
+    part: str = "train",
+    n_features: int | None = None,
+) -> tuple[Any, NDArray[Any]]:
+    """(X, y) from two files, from one that holds both, or from a folder's `part`."""
+    X_path = Path(X_path)
+    if X_path.is_dir():
+        if y_path is not None:
+            raise FileError(f"{X_path}: is a folder and holds its own labels; leave {y_path} away")
+        X_path, y_path = X_path / f"X_{part}.npy", X_path / f"y_{part}.npy"
+    if y_path is None and X_path.suffix.lower() in (*SVMLIGHT, ".txt"):
+        return _read_svmlight(_existing(X_path), n_features)
+    X = read_matrix(X_path, n_features)
+    if y_path is None and X_path.suffix.lower() not in (".npz", ".safetensors"):
+        raise FileError(f"{X_path}: holds no labels; give a file of labels after it")
+    y = read_labels(X_path if y_path is None else y_path)
+    if len(y) != X.shape[0]:
+        raise FileError(
+            f"X has {X.shape[0]} rows but y has {len(y)} labels ({X_path}, {y_path or X_path}); "
+            "give files that belong together"
+        )
+    return X, y
+
+
+def _existing(path: PathLike) -> Path:
+    path = Path(path)
+    if path.is_dir():
+        raise FileError(f"{path}: is a folder; give a file in it")
+    if not path.exists():
+        raise FileError(f"{path}: no such file; check the path")
+    return path
+
+
+def _as_matrix(path: Path, X: Any) -> Any:
+    if X.ndim != 2:
+        raise FileError(
+            f"{path}: X has {X.ndim} dimension{'s' * (X.ndim != 1)}, shape {X.shape}; "
+            "a matrix has one row an example, (n, d)"
+        )
+    if X.dtype.kind not in "fiub":
+        raise FileError(f"{path}: X has dtype {X.dtype}; convert it to numbers (float32)")
+    return X
+
+
+def _as_labels(path: Path, y: NDArray[Any]) -> NDArray[Any]:
+    if y.ndim not in (1, 2):
+        raise FileError(
+            f"{path}: y has {y.ndim} dimensions, shape {y.shape}; "
+            "give one label a row, (n,), or an indicator matrix, (n, n_classes)"
+        )
+    if y.dtype.kind not in "fiubUS":
+        raise FileError(f"{path}: y has dtype {y.dtype}; convert it to integers or strings")
+    return np.char.decode(y, "utf-8") if y.dtype.kind == "S" else np.array(y)
+
+
+# -- formats ---------------------------------------------------------------------------------------
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
+    try:
+        # unlike np.load, this never takes a file that is no .npy for a pickle
+        return np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:
+        raise _unreadable(path, "an .npy file", error) from error
+
+
+def _read_npz(path: Path, which: str) -> Any:
+    try:
+        if not zipfile.is_zipfile(
+            path
+        ):  # np.load would take it for a pickle, and advise to trust it
+            raise zipfile.BadZipFile("not a zip archive")
+        with np.load(path, allow_pickle=False) as archive:
+            sparse_keys = set(archive.files) if set(archive.files) >= SPARSE_KEYS else set()
+            if sparse_keys and which == "X":
+                from scipy import sparse  # noqa: PLC0415  (slow to import, seldom needed)
+
+                return sparse.csr_array(sparse.load_npz(path))
+            arrays = {
+                name: archive[name]
+                for name in archive.files
+                if name not in sparse_keys or name in Y_NAMES
+            }
+    except Exception as error:
+        raise _unreadable(path, "an .npz file", error) from error
+    name = _choose(path, which, {name: array.ndim for name, array in arrays.items()})
+    return arrays[name]
+
+
+def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
+
+    try:
+        with safe_open(path, framework="numpy"):
+            pass  # checks the header and that the file is whole
+    except (SafetensorError, OSError) as error:
+        raise _unreadable(path, "a .safetensors file", error) from error
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    header.pop("__metadata__", None)
+    name = _choose(path, which, {name: len(entry["shape"]) for name, entry in header.items()})
+    dtype, shape = header[name]["dtype"], tuple(header[name]["shape"])
+    if dtype not in DTYPES:
+        raise FileError(f"{path}: tensor {name!r} has dtype {dtype}; convert it to float32")
+    if 0 in shape:
+        return np.empty(shape, DTYPES[dtype])
+    begin = 8 + size + header[name]["data_offsets"][0]
+    raw = np.memmap(path, DTYPES[dtype], "r", begin, shape)
+    # safetensors' numpy interface knows no bfloat16, which is the upper half of a float32
+    return np.require(raw, requirements="A") if dtype != "BF16" else _widen_bf16(raw)
+
+
+def _widen_bf16(raw: NDArray[np.uint16]) -> NDArray[np.float32]:
+    out = np.empty(raw.shape, np.uint32)
+    np.left_shift(raw, 16, out=out, dtype=np.uint32)
+    return out.view(np.float32)
+
+
+def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
+    """The name of X or y among named arrays: a usual name, or the only one of its dimension."""
+    names, ndim = (X_NAMES, 2) if which == "X" else (Y_NAMES, 1)
+    usual = [name for name in names if name in ndims]
+    alone = [name for name, its in ndims.items() if its == ndim]
+    if usual:
+        return usual[0]
+    if len(alone) == 1:
+        return alone[0]
+    raise FileError(
+        f"{path}: no array named {which} and {len(alone) or 'none'} of {ndim} dimensions "
+        f"(it holds {', '.join(sorted(ndims)) or 'nothing'}); name one of them {which}"
+    )
+
+
+def _read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDArray[Any]]:
+    from sklearn.datasets import load_svmlight_file  # noqa: PLC0415  (slow to import)
+
+    try:
+        X, y = load_svmlight_file(path, n_features=n_features)
+    except Exception as error:
+        raise _unreadable(path, "an svmlight file", error) from error
+    whole = np.rint(y)
+    return X, whole.astype(np.int64) if np.array_equal(y, whole) else y
+
+
+def _read_lines(path: Path) -> NDArray[Any]:
+    """One label a line; integers if every one of them is written as an integer."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, "a text file", error) from error
+    lines = [line.strip() for line in text.rstrip().splitlines()]
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            raise FileError(f"{path}: line {number} is empty; give one label a line")
+    if path.suffix.lower() == ".csv":
+        rows = list(csv.reader(lines))
+        for number, row in enumerate(rows, start=1):
+            if len(row) != 1:
+                raise FileError(
+                    f"{path}: line {number} has {len(row)} columns; give one label a line"
+                )
+        lines = [row[0] for row in rows]
+    if not lines:
+        raise FileError(f"{path}: is empty; give one label a line")
+    try:
+        # "007" or "+1" stay strings: as integers they could not be written back
+        if all(str(int(line)) == line for line in lines):
+            return np.array([int(line) for line in lines], np.int64)
+    except (ValueError, OverflowError):
+        pass
+    return np.array(lines)
+
+
+def _unreadable(path: Path, what: str, error: Exception) -> FileError:
+    if isinstance(error, PermissionError):
+        return FileError(f"{path}: permission denied; check who may read it")
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if "objects in dtype" in reason or "Object arrays" in reason:  # numpy's two ways to say it
+        return FileError(f"{path}: holds Python objects; save it as numbers or as strings")
+    return FileError(
+        f"{path}: not {what} that can be read, or a damaged one ({reason}); write it again"
+    )
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def check_writable(path: PathLike) -> Path:
+    """The real path, if a file can be written there; asked before work that would be lost."""
+    real = Path(os.path.realpath(path))  # a link stays a link
+    if real.exists() and not real.is_file():  # also /dev/null, which root could replace
+        raise FileError(f"{path}: cannot be written, it is no plain file; choose another name")
+    if not real.parent.is_dir():
+        raise FileError(f"{path}: cannot be written, there is no folder {real.parent}; make it")
+    try:
+        trial = _beside(real)
+        trial.touch(exist_ok=False)
+        trial.unlink()
+    except OSError as error:
+        raise FileError(
+            f"{path}: cannot be written ({error.strerror}); choose another folder"
+        ) from error
+    return real
+
+
+def write_whole(path: PathLike, write: Callable[[Path], object]) -> None:
+    """`write` to a temporary name in the same folder, then rename: whole or not at all."""
+    real = check_writable(path)
+    temporary = _beside(real)
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(real)
+    except OSError as error:  # a full disk, for instance
+        raise FileError(f"{path}: could not be written ({error.strerror or error})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.parent / f".slender-{uuid.uuid4().hex[:12]}.tmp"

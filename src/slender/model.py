@@ -1,0 +1,192 @@
+"""Models in one safetensors file: arrays as tensors, all else as one JSON document.  No pickle.
+
+The document lies in the file's `__metadata__` under FORMAT:
+
+    version     of this format; a newer one is refused
+    slender     the version that wrote the file
+    estimator   name of the class, one of ESTIMATORS
+    params      constructor settings, without callbacks; random_state only where it is a number
+    arrays      name -> dtype of the tensors
+    strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_)
+    values      name -> number, flag or list (n_features_in_, n_iter_, multilabel_, trace_, ...)
+
+and beside it `sha256` of the document and the tensors, for damage a truncation check cannot see.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import __version__
+from .files import FileError, PathLike, write_whole
+
+FORMAT = "slender-model"
+VERSION = 1
+ESTIMATORS = (
+    "SGDClassifier",
+    "SLNDClassifier",
+)
+NOT_SAVED = ("callbacks",)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save_model(model: Any, path: PathLike) -> None:
+    """Write a fitted estimator to one file, whole or not at all."""
+    from safetensors.numpy import save  # noqa: PLC0415
+    from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  (slow to import)
+
+    name = type(model).__name__
+    if name not in ESTIMATORS or type(model) is not _class(name):
+        raise FileError(f"{name} cannot be saved; slender saves {', '.join(ESTIMATORS)}")
+    check_is_fitted(model)
+    document, arrays = _describe(model)
+    text = json.dumps(document)
+    metadata = {FORMAT: text, "sha256": _digest(text, arrays)}
+    content = save(arrays, metadata)
+    write_whole(path, lambda temporary: temporary.write_bytes(content))
+
+
+def load_model(path: PathLike) -> Any:
+    """The estimator that `save_model` wrote; it predicts bit for bit what the saved one did.
+
+    The solver's state is not in the file: a loaded model predicts; it does not go on fitting.
+    """
+    text, arrays = _read(Path(path))
+    try:
+        return _restore(json.loads(text), arrays)
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"{path}: not a model that can be read ({error}); save it again") from error
+
+
+# -- the document ----------------------------------------------------------------------------------
+
+
+def _describe(model: Any) -> tuple[dict[str, Any], Arrays]:
+    """The JSON document and the tensors of a fitted model: every public attribute `name_`."""
+    arrays: Arrays = {}
+    strings: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for name, value in vars(model).items():
+        if not name.endswith("_") or name.startswith("_"):
+            continue
+        if not isinstance(value, np.ndarray):
+            values[name] = _plain(name, value)
+        elif value.dtype.kind in "fiub":
+            little = value.dtype.newbyteorder("<")  # what safetensors writes in any case
+            arrays[name] = np.ascontiguousarray(value, little)
+        else:
+            strings[name] = {"dtype": value.dtype.str, "values": _plain(name, value.tolist())}
+    params = {
+        name: _plain(name, value)
+        for name, value in model.get_params(deep=False).items()
+        if name not in NOT_SAVED
+    }
+    document = {
+        "version": VERSION,
+        "slender": __version__,
+        "estimator": type(model).__name__,
+        "params": params,
+        "arrays": {name: getattr(model, name).dtype.str for name in arrays},
+        "strings": strings,
+        "values": values,
+    }
+    return document, arrays
+
+
+def _restore(document: Mapping[str, Any], arrays: Arrays) -> Any:
+    if document["version"] > VERSION:
+        raise FileError(
+            f"a model of format {document['version']}, written by slender {document['slender']}; "
+            f"slender {__version__} reads up to format {VERSION}: upgrade slender"
+        )
+    name = document["estimator"]
+    if name not in ESTIMATORS:
+        raise FileError(f"a model of class {name}, which slender {__version__} does not know")
+    params = {key: _from_plain(value) for key, value in document["params"].items()}
+    model = _class(name)(**params)
+    for key, dtype in document["arrays"].items():
+        setattr(model, key, arrays[key].astype(dtype, copy=False))
+    for key, entry in document["strings"].items():
+        setattr(model, key, np.array(entry["values"], np.dtype(entry["dtype"])))
+    for key, value in document["values"].items():
+        setattr(model, key, _from_plain(value))
+    return model
+
+
+def _plain(name: str, value: Any) -> Any:
+    """What JSON gives back as it was; a dict whose keys are no strings becomes pairs."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if name == "random_state" and not isinstance(value, int):
+        return None  # a generator has moved on since the fit: there is nothing to come back to
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(name, item) for item in value]
+    if isinstance(value, dict):
+        pairs = [[_plain(name, key), _plain(name, of)] for key, of in value.items()]
+        named = all(isinstance(key, str) for key, _ in pairs) and "pairs" not in value
+        return dict(pairs) if named else {"pairs": pairs}
+    raise FileError(f"{name} holds a {type(value).__name__}, which a model file cannot keep")
+
+
+def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_plain(item) for item in value]
+    if isinstance(value, dict):
+        pairs = value.get("pairs", value.items())
+        return {key: _from_plain(of) for key, of in pairs}
+    return value
+
+
+def _class(name: str) -> Any:
+    return getattr(import_module(__package__), name)
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> tuple[str, Arrays]:
+    """The document and the tensors, if the file is ours and undamaged."""
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
+
+    if path.is_dir():
+        raise FileError(f"{path}: is a folder; a slender model is one file")
+    if not path.exists():
+        raise FileError(f"{path}: no such file; check the path")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            ours = FORMAT in metadata
+            arrays = {name: file.get_tensor(name) for name in file.keys()} if ours else {}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise FileError(
+            f"{path}: not a slender model, or a damaged one ({reason}); "
+            "models are written by `slender fit` or slender.save_model"
+        ) from error
+    if not ours:
+        raise FileError(
+            f"{path}: a safetensors file, but not a slender model; "
+            "models are written by `slender fit` or slender.save_model"
+        )
+    if metadata.get("sha256") != _digest(metadata[FORMAT], arrays):
+        raise FileError(f"{path}: a damaged slender model (checksum differs); copy or fit it again")
+    return metadata[FORMAT], arrays
+
+
+def _digest(text: str, arrays: Arrays) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

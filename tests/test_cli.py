@@ -1,0 +1,353 @@
+"""The command as people use it: results, and one clear line on bad input."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from slender import SLNDClassifier, load_model, save_model
+from slender.cli import main
+from slender.files import read_labels
+
+rng = np.random.default_rng(0)
+CODES = np.arange(180) % 6
+X = (2 * rng.standard_normal((6, 8))[CODES] + rng.standard_normal((180, 8))).astype(np.float32)
+NAMES = np.array(["ant", "bee", "cat", "dog", "elk, big", "[fox]"])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a data set in it, and a model, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLENDER_DEBUG", raising=False)
+    for part, rows in (("train", slice(120)), ("test", slice(120, None))):
+        np.save(f"X_{part}.npy", X[rows])
+        np.save(f"y_{part}.npy", CODES[rows])
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return SLNDClassifier(random_state=0).fit(X[:120], CODES[:120])
+
+
+@pytest.fixture
+def model(here, fitted):
+    save_model(fitted, here / "model")
+    return "model"
+
+
+@pytest.fixture
+def slender(capsys):
+    """Run a command in this process: (exit code, stdout, stderr)."""
+
+    def run(*words):
+        with pytest.raises(SystemExit) as caught:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return caught.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+def refused(result, *parts):
+    """Exit code 2, nothing on stdout, one line on stderr that says all of `parts`."""
+    code, out, err = result
+    assert code == 2
+    assert out == ""
+    assert err.startswith("slender: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+
+
+# -- fit -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [("X_train.npy", "y_train.npy"), (".",)])
+def test_fit_writes_the_model_of_the_library(here, slender, fitted, data):
+    code, out, err = slender("fit", *data, "--out", "new", "--seed", 0)
+    assert (code, err) == (0, "")
+    for word in ("rows", "120", "features", "classes", "seconds", "throughput", "objective"):
+        assert word in out
+    assert np.array_equal(load_model("new").coef_, fitted.coef_)
+
+
+def test_fit_for_machines(here, slender):
+    code, out, err = slender("fit", ".", "--out", "new", "--json", "-", "--val", ".")
+    results = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (results["rows"], results["features"], results["classes"]) == (120, 8, 6)
+    assert len(results["trace"]) == results["passes"] == 5
+    final = load_model("new").score(X[120:], CODES[120:])
+    assert results["trace"][-1]["validation_top1"] == pytest.approx(final)
+    assert slender("fit", ".", "--out", "new", "--json", "r.json", "-q") == (0, "", "")
+    assert json.loads(Path("r.json").read_text())["command"] == "fit"
+
+
+def test_validation_sees_the_scores_of_the_final_model(here, slender):
+    """Drawn negatives shift the priors; what --val reports must undo that as the model does."""
+    y = np.where(CODES < 4, 0, CODES)  # one frequent class, so that the shift matters
+    np.save("y_train.npy", y[:120])
+    np.save("y_test.npy", y[120:])
+    words = ("--out", "new", "--negatives", 1, "--seed", 1, "--json", "-", "--passes", 2)
+    _, out, _ = slender("fit", ".", "--val", "X_test.npy", "--val-y", "y_test.npy", *words)
+    final = load_model("new").score(X[120:], y[120:])
+    assert json.loads(out)["trace"][-1]["validation_top1"] == pytest.approx(final)
+
+
+def test_every_option_reaches_the_estimator(here, slender):
+    words = "--loss logistic --passes 2 --rank 3 --hessian-samples 50 --damping 0.5 --step 0.1 "
+    words += "--negatives 2 --no-average --curvature lowrank --no-intercept --prior empirical "
+    words += "--class-weight balanced --objective exact --seed 3"
+    assert slender("fit", ".", "--out", "new", *words.split())[0] == 0
+    assert load_model("new").get_params() == {
+        "loss": "logistic",
+        "passes": 2,
+        "rank": 3,
+        "hessian_samples": 50,
+        "damping": 0.5,
+        "step": 0.1,
+        "negatives": 2.0,
+        "average": False,
+        "curvature": "lowrank",
+        "fit_intercept": False,
+        "prior": "empirical",
+        "class_weight": "balanced",
+        "objective": "exact",
+        "random_state": 3,
+        "callbacks": None,
+    }
+    words = "--method sgd --lam 0.01 --average"
+    assert slender("fit", ".", "--out", "new", *words.split())[0] == 0
+    assert load_model("new").lam == 0.01
+
+
+def test_an_option_of_another_method_is_refused(here, slender):
+    result = slender("fit", ".", "--out", "new", "--lam", 1)
+    refused(result, "method slnd does not support --lam: use --method sgd")
+    result = slender("fit", ".", "--out", "new", "--method", "sgd", "--hessian-samples", 9)
+    refused(result, "method sgd does not support --hessian-samples: use --method slnd")
+    refused(slender("fit", ".", "--out", "new", "--method", "svm"), "slnd, sgd")
+    assert not Path("new").exists()
+
+
+def test_other_formats(here, slender):
+    save_file({"X": X, "y": CODES}, "both.safetensors")
+    assert slender("fit", "both.safetensors", "--out", "new", "-q") == (0, "", "")
+    Path("y.txt").write_text("\n".join(NAMES[CODES[:120]]))
+    assert slender("fit", "X_train.npy", "y.txt", "--out", "new", "-q") == (0, "", "")
+    assert list(load_model("new").classes_) == sorted(NAMES)
+    Path("d.svm").write_text("1 1:1 2:2\n2 1:2 3:1\n" * 9)
+    assert slender("fit", "d.svm", "--out", "new", "-q") == (0, "", "")
+    Path("t.svm").write_text("1 1:1 2:2\n2 1:2\n")  # no third column: the model has one
+    assert slender("score", "new", "t.svm", "-q") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "parts"),
+    [
+        (lambda X, y: X.__setitem__((7, 3), np.nan), "", ["NaN", "row 7, column 3"]),
+        (lambda X, y: X.__setitem__((9, 0), np.inf), "", ["infinity", "row 9, column 0"]),
+        (lambda X, y: y.fill(4), "", ["one class only"]),
+        (None, "--rank 99", ["rank=99"]),
+        (None, "--step 0", ["step=0.0 must be a number > 0"]),
+        (None, "--step soon", ["step='soon'"]),
+        (None, "--passes 0", ["passes=0"]),
+        (None, "--passes few", ["--passes", "see slender fit --help"]),
+        (None, "--loss huber", ["loss='huber'"]),
+        (None, "--val-y y_test.npy", ["--val-y without --val"]),
+        (None, "--nonsense", ["No such option", "--nonsense"]),
+        (None, "--val none.npy", ["none.npy", "no such file"]),
+        (None, "--out none/new", ["none/new", "no folder"]),
+        (None, "--out X_test.npy/new", ["X_test.npy/new", "cannot be written"]),
+        (None, "--out .", ["cannot be written"]),
+        (None, "--json none/r.json", ["none/r.json", "no folder"]),
+        (None, "--json new", ["two results"]),
+    ],
+)
+def test_fit_refuses(here, slender, make, words, parts):
+    if make:
+        rows, labels = X[:120].copy(), CODES[:120].copy()
+        make(rows, labels)
+        np.save("X_train.npy", rows)
+        np.save("y_train.npy", labels)
+    out = [] if "--out" in words else ["--out", "new"]
+    refused(slender("fit", "X_train.npy", "y_train.npy", *out, *words.split()), *parts)
+    assert not Path("new").exists()
+    assert not list(here.glob(".slender*"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "parts"),
+    [
+        (X, CODES[:100], ["180 rows", "100 labels"]),
+        (np.zeros((0, 8)), np.zeros(0, int), ["0 sample"]),
+        (np.zeros((120, 0)), CODES[:120], ["0 feature"]),
+        (X.astype(str), CODES, ["X.npy", "convert it to numbers"]),
+        (X[:, 0], CODES, ["X.npy", "1 dimension"]),
+        (X, rng.standard_normal(180), ["continuous"]),
+    ],
+)
+def test_fit_refuses_arrays(here, slender, rows, labels, parts):
+    np.save("X.npy", rows)
+    np.save("y.npy", labels)
+    refused(slender("fit", "X.npy", "y.npy", "--out", "new"), *parts)
+
+
+def test_fit_refuses_files(here, slender):
+    Path("cut.npy").write_bytes(Path("X_train.npy").read_bytes()[:-9])
+    refused(slender("fit", "cut.npy", "y_train.npy", "--out", "new"), "cut.npy", "damaged")
+    refused(slender("fit", "none.npy", "y_train.npy", "--out", "new"), "none.npy", "no such file")
+    refused(slender("fit", "X_train.npy", "--out", "new"), "holds no labels")
+    refused(slender("fit", "X_train.npy", "y_train.npy"), "Missing option '--out'")
+    refused(slender("fit"), "Missing argument 'X'", "slender fit --help")
+    np.save("narrow.npy", X[:, :3])
+    words = ("--out", "new", "--val", "narrow.npy", "--val-y", "y_test.npy")
+    np.save("y_test.npy", CODES)
+    refused(slender("fit", ".", *words), "--val has 3 features but X has 8")
+
+
+# -- predict and score -----------------------------------------------------------------------------
+
+
+def test_predict(here, slender, model, fitted):
+    rows = X[120:]
+    assert slender("predict", model, "X_test.npy", "--out", "y.npy", "-q") == (0, "", "")
+    assert np.array_equal(np.load("y.npy"), fitted.predict(rows))
+    assert slender("predict", model, "X_test.npy", "--out", "k.npy", "--top-k", 3)[0] == 0
+    assert np.array_equal(np.load("k.npy"), fitted.predict_top_k(rows, 3))
+    assert slender("predict", model, "X_test.npy", "--out", "p.npy", "--proba")[0] == 0
+    assert np.array_equal(np.load("p.npy"), fitted.predict_proba(rows))
+    code, out, err = slender("predict", model, "X_test.npy", "--out", "-")
+    assert (code, err) == (0, "")
+    assert out.split() == [str(label) for label in fitted.predict(rows)]
+    _, out, _ = slender("predict", model, "X_test.npy", "--out", "y.txt", "--json", "-")
+    assert json.loads(out)["rows"] == 60
+
+
+def test_predict_by_blocks(here, slender, model, fitted, monkeypatch):
+    monkeypatch.setattr("slender.estimators.linear.SCORE_BYTES", 7 * 8 * 6)  # seven rows
+    for name in ("y.npy", "y.txt"):
+        assert slender("predict", model, "X_test.npy", "--out", name, "-q") == (0, "", "")
+        assert np.array_equal(read_labels(name), fitted.predict(X[120:]))
+
+
+def test_labels_come_back_from_text(here, slender):
+    save_model(SLNDClassifier(passes=1).fit(X, NAMES[CODES]), "named")
+    assert slender("predict", "named", "X_test.npy", "--out", "y.csv")[0] == 0
+    assert np.array_equal(read_labels("y.csv"), load_model("named").predict(X[120:]))
+    assert slender("score", "named", "X_test.npy", "y.csv")[1].split()[:4] == [
+        "rows",
+        "60",
+        "top-1",
+        "1.0000",
+    ]
+
+
+def test_score(here, slender, model, fitted):
+    from sklearn.metrics import balanced_accuracy_score, top_k_accuracy_score
+
+    rows, labels = X[120:], CODES[120:]
+    code, out, err = slender("score", model, ".", "--per-class", "--json", "-")
+    assert (code, err) == (0, "")
+    results = json.loads(out)
+    assert results["top1"] == pytest.approx(fitted.score(rows, labels))
+    scores = fitted.decision_function(rows)
+    assert results["top5"] == pytest.approx(top_k_accuracy_score(labels, scores, k=5))
+    balanced = balanced_accuracy_score(labels, fitted.predict(rows))
+    assert results["mean_per_class"] == pytest.approx(balanced)
+    assert [entry["support"] for entry in results["per_class"]] == [10] * 6
+    _, out, _ = slender("score", model, "X_test.npy", "y_test.npy", "--per-class")
+    assert "top-5" in out
+    assert "support" in out
+
+
+def test_score_binary_and_multilabel(here, slender):
+    binary = CODES < 2
+    save_model(SLNDClassifier(passes=1).fit(X, binary), "binary")
+    np.save("X.npy", X)
+    np.save("y.npy", binary)
+    results = json.loads(slender("score", "binary", "X.npy", "y.npy", "--json", "-")[1])
+    assert results["top1"] == pytest.approx(load_model("binary").score(X, binary))
+    assert results["top5"] is None
+    several = (CODES[:, None] % [2, 3, 4] == 0).astype(int)
+    save_model(SLNDClassifier(passes=1).fit(X, several), "several")
+    np.save("y.npy", several)
+    results = json.loads(slender("score", "several", "X.npy", "y.npy", "--json", "-")[1])
+    predicted = load_model("several").predict(X)
+    recall = (predicted * several).sum(axis=0) / several.sum(axis=0)
+    assert results["mean_per_class"] == pytest.approx(recall.mean())
+    refused(slender("score", "several", ".", "-q"), "fitted on an indicator matrix")
+
+
+def test_predict_and_score_refuse(here, slender, model):
+    np.save("narrow.npy", X[:60, :3])
+    for command in (("predict", model, "narrow.npy"), ("score", model, "narrow.npy", "y_test.npy")):
+        refused(slender(*command), "3 features", "expecting 8")
+    Path("foreign").write_bytes(b"not a model at all")
+    for command in (("predict", "foreign", "X_test.npy"), ("score", "foreign", ".")):
+        refused(slender(*command), "foreign", "not a slender model")
+    bad = X[120:].copy()
+    bad[50, 2] = np.nan
+    np.save("bad.npy", bad)
+    refused(slender("predict", model, "bad.npy", "--out", "y.npy"), "row 50, column 2")
+    refused(slender("predict", model, "X_test.npy", "--out", "y.pkl"), "no known format")
+    refused(slender("predict", model, "X_test.npy", "--out", "none/y.npy"), "no folder")
+    refused(slender("predict", model, "X_test.npy", "--top-k", 7), "k=7", "6 classes")
+    refused(slender("predict", model, "X_test.npy", "--proba", "--top-k", 1), "exclude")
+    np.save("names.npy", NAMES[CODES[120:]])
+    refused(slender("score", model, "X_test.npy", "names.npy"), "labels of the same kind")
+    np.save("far.npy", CODES[120:] + 100)
+    refused(slender("score", model, "X_test.npy", "far.npy"), "no label of y is a class")
+    assert not list(here.glob("y.*"))
+    assert not list(here.glob(".slender*"))
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_an_unexpected_failure_is_one_line(here, slender, monkeypatch):
+    def fails(path):
+        raise RuntimeError("the sky\nfell")
+
+    monkeypatch.setattr("slender.model.load_model", fails)
+    code, _, err = slender("score", "model", ".")
+    assert code == 1
+    assert err == "slender: RuntimeError: the sky fell (--debug shows where)\n"
+    monkeypatch.setenv("SLENDER_DEBUG", "1")
+    assert "Traceback" in slender("score", "model", ".")[2]
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "score", "demo"])
+def test_help_has_an_example(slender, command):
+    code, out, _ = slender(command, "--help")
+    assert code == 0
+    assert f"Example:  slender {command}" in out
+
+
+def test_version_and_bare_command(slender):
+    import slender as package
+
+    assert slender("--version") == (0, f"slender {package.__version__}\n", "")
+    assert "fit" in slender()[1]
+    refused(slender("fti"), "No such command 'fti'")
+
+
+def test_demo(slender, monkeypatch):
+    from slender.lab.datasets import planted
+
+    monkeypatch.setattr(
+        "slender.lab.datasets.planted", lambda n, d, C, separation: planted(2000, 32, 40, 200, 1.0)
+    )
+    code, out, _ = slender("demo", "--json", "-")
+    assert code == 0
+    digits, many = json.loads(out)["datasets"]
+    assert digits["top1"] > 0.95
+    assert digits["sklearn_sgd"]["top1"] > 0.9
+    assert many["classes"] == 40
+    code, out, _ = slender("demo")
+    assert "test top-5" in out
+    assert "scikit-learn's SGDClassifier: top-1" in out

@@ -1,0 +1,42 @@
+"""README and docs: their Python runs, their tree is true, their links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_python_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        exec(compile(block, str(page), "exec"), scope)  # the examples of a page build on each other
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_tree_in_the_readme_is_true():
+    tree = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)[1]
+    folders: list[str] = []
+    listed = set()
+    for line in tree.splitlines():
+        name = line.split()[0]
+        depth = (len(line) - len(line.lstrip())) // 2
+        folders = folders[:depth]
+        path = ROOT.joinpath(*folders, name.rstrip("/"))
+        assert path.exists(), f"README's tree lists {path.relative_to(ROOT)}"
+        listed.add(path)
+        if name.endswith("/"):
+            folders.append(name.rstrip("/"))
+    for path in (ROOT / "src" / "slender").glob("*"):
+        if path.name not in ("__pycache__", "__init__.py", "py.typed"):
+            assert path in listed, f"README's tree lacks {path.relative_to(ROOT)}"

@@ -1,0 +1,201 @@
+"""A loaded model is the saved one, bit for bit; a file that is no model says so in one line."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import slender
+from slender import SGDClassifier, SLNDClassifier, load_model, save_model
+from slender.files import FileError
+from slender.model import FORMAT, VERSION
+
+rng = np.random.default_rng(0)
+CODES = np.repeat(np.arange(6), 20)
+X = (rng.standard_normal((6, 8))[CODES] * 2 + rng.standard_normal((120, 8))).astype(np.float32)
+
+LABELS = {
+    "int64": CODES,
+    "uint8": CODES.astype(np.uint8),
+    "big-endian": CODES.astype(">i4"),
+    "float": CODES.astype(float),
+    "bool": CODES < 3,
+    "binary": np.where(CODES < 3, -1, 1),
+    "strings": np.array(["ant", "bee", "cat", "dog", "é, ü", "[f]"])[CODES],
+    "objects": np.array(["ant", "bee", "cat", "dog", "elk", "fox"], object)[CODES],
+    "multilabel": (CODES[:, None] % [2, 3, 4, 5] == 0).astype(int),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return SLNDClassifier("calibrated_hinge", random_state=0, passes=2).fit(X, CODES)
+
+
+@pytest.fixture
+def saved(fitted, tmp_path):
+    save_model(fitted, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def same(a, b):
+    assert a.dtype == b.dtype
+    assert a.shape == b.shape
+    assert a.tobytes() == b.tobytes() if a.dtype != object else np.array_equal(a, b)
+
+
+def predictions(model):
+    yield model.decision_function(X)
+    yield model.predict(X)
+    yield model.predict_top_k(X, 2)
+    if hasattr(model, "predict_proba"):
+        yield model.predict_proba(X)
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        SLNDClassifier("calibrated_hinge", negatives=2.0, passes=2, random_state=0),
+        SGDClassifier("calibrated_hinge", lam=1e-3, passes=2, random_state=0),
+    ],
+    ids=["slnd", "sgd"],
+)
+def test_bit_for_bit(tmp_path, model, kind):
+    y = LABELS[kind]
+    model = clone(model).fit(X, y)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is type(model)
+    assert loaded.get_params() == model.get_params()
+    same(loaded.classes_, model.classes_)
+    for a, b in zip(predictions(model), predictions(loaded), strict=True):
+        same(a, b)
+    assert loaded.score(X, y) == model.score(X, y)
+    for name in ("n_features_in_", "n_iter_", "trace_", "multilabel_"):
+        assert getattr(loaded, name) == getattr(model, name)
+    assert list(tmp_path.iterdir()) == [tmp_path / "model"]
+
+
+def test_the_file_is_what_it_says(saved, fitted):
+    with safe_open(saved, "numpy") as file:
+        document = json.loads(file.metadata()[FORMAT])
+    assert document["version"] == VERSION
+    assert document["slender"] == slender.__version__
+    assert document["estimator"] == "SLNDClassifier"
+    same(load_file(saved)["coef_"], fitted.coef_)
+
+
+def test_settings(tmp_path):
+    model = SLNDClassifier(
+        "calibrated_hinge",
+        class_weight={0: 2.0, np.int64(5): 0.5},
+        callbacks=[lambda record, weights: None],
+        random_state=np.random.default_rng(0),
+        passes=1,
+    ).fit(X, CODES)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.class_weight == {0: 2.0, 5: 0.5}
+    assert loaded.callbacks is None
+    assert loaded.random_state is None
+
+
+def test_feature_names(tmp_path):
+    names = np.array([f"column {j}" for j in range(8)], object)  # as from a data frame
+    model = SLNDClassifier("calibrated_hinge", passes=1).fit(X, CODES)
+    model.feature_names_in_ = names
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert list(loaded.feature_names_in_) == list(names)
+    assert loaded.feature_names_in_.dtype == object
+
+
+def test_a_loaded_model_does_not_pretend_to_go_on(saved):
+    with pytest.raises(ValueError, match="partial_fit: a loaded model"):
+        load_model(saved).partial_fit(X, CODES)
+
+
+def test_an_interrupted_write_leaves_the_old_model(saved, fitted, monkeypatch):
+    before = saved.read_bytes()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(fitted, saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_only_fitted_estimators_of_slender(tmp_path):
+    class Mine(SLNDClassifier):
+        pass
+
+    with pytest.raises(NotFittedError):
+        save_model(SLNDClassifier(), tmp_path / "model")
+    with pytest.raises(FileError, match="Mine cannot be saved; slender saves SGDClassifier"):
+        save_model(Mine("calibrated_hinge", passes=1).fit(X, CODES), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def flipped(content, place):
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda content: content[:-7], "not a slender model, or a damaged one"),
+        (lambda content: content[:20], "not a slender model, or a damaged one"),
+        (lambda content: b"", "not a slender model, or a damaged one"),
+        (lambda content: np.random.default_rng(0).bytes(300), "not a slender model"),
+        (lambda content: pickle.dumps({"a": list(range(100))}), "not a slender model"),
+        (lambda content: flipped(content, len(content) - 1), "checksum"),
+        (lambda content: content.replace(b"empirical", b"emp1rical"), "checksum"),
+    ],
+)
+def test_damaged(saved, damage, message):
+    saved.write_bytes(damage(saved.read_bytes()))
+    with pytest.raises(FileError, match=message) as caught:
+        load_model(saved)
+    assert "\n" not in str(caught.value)
+    assert str(saved) in str(caught.value)
+
+
+def test_foreign(tmp_path):
+    save_file({"coef_": X}, tmp_path / "foreign", {"format": "pt"})
+    for path, message in (
+        (tmp_path / "foreign", "a safetensors file, but not a slender model"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "none", "no such file"),
+    ):
+        with pytest.raises(FileError, match=message):
+            load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": VERSION + 1, "slender": "9.0"}, "written by slender 9.0.*upgrade"),
+        ({"estimator": "Popen"}, "class Popen, which slender"),
+        ({"params": {"nonsense": 1}}, "not a model that can be read"),
+        ({"values": None}, "not a model that can be read"),
+        ({"arrays": {"other_": "<f4"}}, "not a model that can be read"),
+    ],
+)
+def test_a_document_this_version_cannot_use(saved, change, message):
+    from slender.model import _digest
+
+    with safe_open(saved, "numpy") as file:
+        document = json.loads(file.metadata()[FORMAT])
+    arrays, text = load_file(saved), json.dumps(document | change)
+    save_file(arrays, saved, {FORMAT: text, "sha256": _digest(text, arrays)})
+    with pytest.raises(FileError, match=message):
+        load_model(saved)
