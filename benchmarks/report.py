@@ -58,8 +58,7 @@ def grid_table(name: str, result: dict[str, Any]) -> Table:
 def sentence(name: str, figure: dict[str, Any]) -> str:
     """The key figure in words."""
     rival = label(figure["rival"], figure["setting"])
-    short_of = f"{100 * figure['slack']:.1f} points below " if figure["slack"] else ""
-    what = f"{100 * figure['target']:.2f} %, {short_of}the best of {rival}"
+    what = f"{_range(figure['target'], 100)} %, the best {figure['which']} of {rival}"
     if figure["ratio"] is None:
         return (
             f"{name}: the default SLNDClassifier() does NOT reach {what}, in "

@@ -33,12 +33,13 @@ def visit_all(order, n_classes):
     )
 
 
-def run_kernel(descent, rows, labels, order, weights, n_classes, every=0):
+def run_kernel(descent, rows, labels, order, weights, n_classes, every=8):
     """One sweep in exactly this order."""
     state = descent.init(n_classes, rows.shape[1], rows.dtype)
     data = Data(rows, labels, np.arange(rows.shape[0]), rows.sqnorms(), weights)
     step = descent._step(data, np.full(n_classes, len(order)))
-    step = step._replace(every=np.full(n_classes, every))
+    if descent.average:
+        step = step._replace(every=np.full(n_classes, every - 1))
     X, index = rows.take(order)
     sweep(descent.loss, X, index, labels, visit_all(order, n_classes), step, weights, state)
     return state
@@ -80,7 +81,7 @@ def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form
     options = {"decay": 0.01, "power": 0.75, "lam": 0.05, "beta": 0.6}
     descent = Stochastic(loss, 0.4, **options)
     rows = as_rows(form(X))
-    state = run_kernel(descent, rows, Codes(codes, 0), order, weights, 3, every=7)
+    state = run_kernel(descent, rows, Codes(codes, 0), order, weights, 3, every=4)
     curvature0 = loss.curvature(0.0)
     sq = (X**2).sum(axis=1) + options["beta"] ** 2
     cap = 1 / (curvature0 * sq) if curvature0 else np.full(60, np.inf)
@@ -89,7 +90,7 @@ def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form
         y = np.where(codes == c, 1.0, -1.0)
         weight = weights.example * np.where(y > 0, weights.positive[c], weights.negative[c])
         w, bias, mean_w, mean_b = naive.stochastic(
-            loss, X, y, order, weight, cap, naive.Descent(0.4, **options, every=7)
+            loss, X, y, order, weight, cap, naive.Descent(0.4, **options, every=4)
         )
         np.testing.assert_allclose(state.V[c] * state.scale[c], w, rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(state.b[c], bias, rtol=1e-10)

@@ -12,36 +12,27 @@ nothing else: a curve stops its clock before it yields.
 """
 
 from collections.abc import Iterator
-from time import perf_counter
 from typing import Any
 
+from sklearn.base import clone
+
 from slender.lab.datasets import Dataset
+from slender.solvers.loop import Clock
 
 from ..objective import Linear
 
 Curve = Iterator[tuple[float, Linear]]
 
 
-def callback_curve(model: Any, dataset: Dataset) -> Curve:
-    """The curve of one of slender's one-vs-rest estimators.
+def curve_of_fits(model: Any, dataset: Dataset) -> Curve:
+    """The curve of one of slender's estimators: whole fits of 1, 2, ... passes.
 
-    The seconds in trace_ begin after validation and end before the last weights are formed; here
-    the clock runs from the call of fit, and each point includes forming its own weights.
+    The same seed walks the same path, so each fit is the one before and a pass more; its seconds
+    are what a user waits for who asks for that many passes.
     """
-    points = []
-    worked = 0.0
-
-    def keep(record: dict[str, float], weights: Any) -> None:
-        nonlocal worked, resumed
-        now = perf_counter()
-        worked += now - resumed
-        W, b = weights()
-        points.append((worked + perf_counter() - now, W, b))
-        resumed = perf_counter()
-
-    model.set_params(callbacks=[keep])
-    resumed = perf_counter()
-    model.fit(dataset.X_train, dataset.y_train)
-    for seconds, W, b in points:
-        # every pass draws as many negatives, so the last pass's prior shift is each pass's
-        yield seconds, Linear(W, b + model.prior_shift_, model.classes_)
+    for passes in range(1, model.passes + 1):
+        fitted = clone(model).set_params(passes=passes)
+        with Clock() as clock:
+            fitted.fit(dataset.X_train, dataset.y_train)
+        intercept = fitted.intercept_ + fitted.prior_shift_
+        yield clock.seconds, Linear(fitted.coef_, intercept, fitted.classes_)

@@ -5,7 +5,7 @@ from typing import Any
 from slender import SGDClassifier
 from slender.lab.datasets import Dataset
 
-from . import Curve, callback_curve
+from . import Curve, curve_of_fits
 
 name = "slender SGD"
 rival = False
@@ -18,4 +18,4 @@ def fit(dataset: Dataset, setting: dict[str, Any], seed: int) -> SGDClassifier:
 
 
 def curve(dataset: Dataset, setting: dict[str, Any], seed: int) -> Curve:
-    return callback_curve(SGDClassifier(**setting, random_state=seed), dataset)
+    return curve_of_fits(SGDClassifier(**setting, random_state=seed), dataset)

@@ -5,7 +5,7 @@ from typing import Any
 from slender import SLNDClassifier
 from slender.lab.datasets import Dataset
 
-from . import Curve, callback_curve
+from . import Curve, curve_of_fits
 
 name = "slender SLND"
 rival = False
@@ -18,4 +18,4 @@ def fit(dataset: Dataset, setting: dict[str, Any], seed: int) -> SLNDClassifier:
 
 
 def curve(dataset: Dataset, setting: dict[str, Any], seed: int) -> Curve:
-    return callback_curve(SLNDClassifier(**setting, random_state=seed), dataset)
+    return curve_of_fits(SLNDClassifier(**setting, random_state=seed), dataset)

@@ -26,7 +26,7 @@ from .eigen import top_eigenpairs
 MAX_RANK = 1024  # rank=None keeps at most this many directions ...
 TRACE_KEPT = 0.999  # ... and no more than hold this share of the trace
 SAMPLE_BYTES = 64 * 2**20  # samples=None: the rows looked at fill at most this much memory,
-MIN_SAMPLES, MAX_SAMPLES = 512, 8192  # and lie between these
+MIN_SAMPLES, MAX_SAMPLES = 512, 4096  # and lie between these
 
 # Eigenvalues below this share of the largest are rounding noise: the Gram matrix of float32 rows
 # was seen to err by 5e-8 of the largest eigenvalue (20,000 x 1,280 embeddings).

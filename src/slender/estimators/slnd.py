@@ -32,7 +32,7 @@ class SLNDClassifier(OneVsRestClassifier):
         Directions kept, k.  None: as many as hold 99.9 % of the variance, at most 1,024.  More
         than the rows looked at or the features can hold raises.
     hessian_samples : int or None
-        Rows the curvature looks at, m'.  None: up to 8,192, or what fits in 64 MB.
+        Rows the curvature looks at, m'.  None: up to 4,096, or what fits in 64 MB.
     damping : float or None
         Added to the eigenvalues, in units of their mean; 0 is the paper's pseudo-inverse.
         None: 2, or nothing where the curvature is "identity".

@@ -37,6 +37,7 @@ AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of
 AVERAGES_A_PASS = 32  # fewer where a class makes few visits, so that this many enter a pass
 REPORT_EVERY = 8  # visits between two that enter the running objective,
 REPORT_ALL = 2**16  # unless a pass has no more visits than this
+NEVER = -1  # t & NEVER is 0 for no t > 0
 SMALLEST_SCALE = 1e-6  # below this the scale is folded into v
 
 # Reductions may be reordered to use vector units; NaN and infinity keep their meaning.
@@ -65,8 +66,8 @@ class Step(NamedTuple):
     power: float
     lam: float
     beta: float
-    every: NDArray[np.int64]  # (C,) visits between averaged iterates; 0: no averaging
-    report: int
+    every: NDArray[np.int64]  # (C,) an iterate enters the average when t & every is 0: powers of
+    report: int  # two less one, which spare a division a visit; so for the reported losses
     cap: NDArray[Any]  # (n,)
 
 
@@ -125,15 +126,16 @@ class Stochastic:
         reach = curvature0 * (data.sqnorms + self.beta**2)  # 0 for the hinge: no cap
         cap = np.full_like(reach, np.inf)
         np.divide(self.cap, reach, out=cap, where=reach > 0)
-        every = np.clip(visits // AVERAGES_A_PASS, 1, AVERAGE_EVERY)
+        few = np.clip(visits // AVERAGES_A_PASS, 1, AVERAGE_EVERY)
+        every = 2 ** np.log2(few).astype(np.int64) - 1
         return Step(
             eta=float(self.eta),
             decay=float(self.decay),
             power=float(self.power),
             lam=float(self.lam),
             beta=float(self.beta),
-            every=every.astype(np.int64) * self.average,
-            report=1 if visits.sum() <= REPORT_ALL else REPORT_EVERY,
+            every=every if self.average else np.full_like(every, NEVER),
+            report=(1 if visits.sum() <= REPORT_ALL else REPORT_EVERY) - 1,
             cap=cap,
         )
 
@@ -189,7 +191,7 @@ def visit(c, loss, X, index, y, visits, step, weights, state):  # type: ignore[n
         s_y = sign(y, i, c)
         z = s_y * (scale * dot(X, index[j], v) + b)
         weight = weights.example[i] * (weights.positive[c] if s_y > 0 else weights.negative[c])
-        if t % step.report == 0:
+        if (t & step.report) == 0:
             state.total[c] += weight * value(loss, z)
             state.seen[c] += 1
 
@@ -207,7 +209,7 @@ def visit(c, loss, X, index, y, visits, step, weights, state):  # type: ignore[n
         b -= e * step.beta**2
         t += 1
 
-        if every > 0 and t % every == 0:
+        if (t & every) == 0:
             state.m[c] += 1
             omega = 2.0 / (state.m[c] + 1.0)  # weights 1, 2, 3, ... of all that entered
             keep, enter = v.dtype.type(1.0 - omega), v.dtype.type(omega * scale)
