@@ -18,3 +18,9 @@ def _hash_of_sources() -> str:
 
 
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _hash_of_sources())
+
+from hypothesis import settings  # noqa: E402  (after the cache is chosen)
+
+# The same examples every time, and no deadline: a kernel may compile inside an example.
+settings.register_profile("slender", derandomize=True, deadline=None)
+settings.load_profile("slender")

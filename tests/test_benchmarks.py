@@ -1,24 +1,19 @@
 """The contract of the folder benchmarks/: what each file must have, and a run of all of it."""
 
 import json
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
+from benchmarks import __main__ as command
+from benchmarks import machine, objective, plot, report, runner, scaling, steps
+from benchmarks.datasets import MissingDataError, folder
+from benchmarks.objective import Linear
 from typer.testing import CliRunner
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # benchmarks/ is no part of the installed package
-
-from benchmarks import __main__ as command  # noqa: E402
-from benchmarks import machine, objective, plot, report, runner, scaling, steps  # noqa: E402
-from benchmarks.datasets import MissingDataError, folder  # noqa: E402
-from benchmarks.objective import Linear  # noqa: E402
-
-from slender.lab.datasets import Dataset  # noqa: E402
+from slender import SGDClassifier, SLNDClassifier
+from slender.lab.datasets import Dataset
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +214,14 @@ def run(main, *options):
     app = typer.Typer()
     app.command()(main)
     return CliRunner().invoke(app, list(options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["digits", "caltech101", "mnist", "cifar100"])
+@pytest.mark.parametrize("estimator", [SLNDClassifier, SGDClassifier])
+def test_the_automatic_step_is_within_a_point_of_the_best_of_twenty(name, estimator):
+    try:
+        dataset = runner.DATASETS[name].load()
+    except MissingDataError as error:
+        pytest.skip(str(error))
+    assert steps.compare(estimator, dataset)["points_lost"] <= 1.0

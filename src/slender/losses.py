@@ -244,11 +244,6 @@ def logit(loss: MarginLoss, z: float) -> float:
     return loss.logit(z)  # type: ignore[union-attr]
 
 
-def posterior(loss: MarginLoss, z: float) -> float:
-    """f(z) = P(y = +1 | score z)."""
-    return loss.posterior(z)  # type: ignore[union-attr]
-
-
 def _compile(verb: Any) -> None:
     @overload(verb)
     def _(loss, z):  # type: ignore[no-untyped-def]  # numba compares the two signatures
@@ -256,21 +251,18 @@ def _compile(verb: Any) -> None:
         return lambda loss, z: method(loss, z)
 
 
-for _verb in (value, slope, logit, posterior):
+for _verb in (value, slope, logit):
     _compile(_verb)
 
 
+def to_logits(loss: MarginLoss, S: NDArray[Any]) -> None:
+    """S <- logit f(S), in place, for scores S (n, C); a loss without posterior leaves them."""
+    if hasattr(loss, "logit") and not isinstance(loss, Logistic):  # the logistic logit is S itself
+        _to_logits(loss, S)
+
+
 @njit(cache=True, nogil=True, parallel=True)
-def logits(loss, S):  # type: ignore[no-untyped-def]
-    """S <- logit(loss, S), in place.  S is (n, C)."""
+def _to_logits(loss, S):  # type: ignore[no-untyped-def]
     for i in prange(S.shape[0]):
         for c in range(S.shape[1]):
             S[i, c] = logit(loss, S[i, c])
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def posteriors(loss, S):  # type: ignore[no-untyped-def]
-    """S <- f(S), in place.  S is (n, C)."""
-    for i in prange(S.shape[0]):
-        for c in range(S.shape[1]):
-            S[i, c] = posterior(loss, S[i, c])

@@ -55,10 +55,10 @@ def predict(
 def _answers(model: Any, X: Any, top_k: int | None, proba: bool) -> Iterator[Any]:
     """Arrays of answers, a block of rows at a time."""
     from ..estimators.linear import SCORE_BYTES
-    from ..estimators.validation import read_rows
+    from ..estimators.validation import check_finite, read_rows
     from ..rows import blocks
 
-    read_rows(model, X)  # all of them first, so that an error names the row of the file
+    check_finite(read_rows(model, X))  # all first, so that an error names the row of the file
     for lo, hi in blocks(X.shape[0], 8 * len(model.classes_), SCORE_BYTES):
         if proba:
             yield model.predict_proba(X[lo:hi])

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows import Rows, ScaledRows
-from .base import Sample, constant_column
-from .lowrank import EIGENVALUE_FLOOR, sample_size
+from .base import EIGENVALUE_FLOOR, Sample, constant_column
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Diagonal:
     damping: float = 0.0
 
     def estimate(self, sample: Sample) -> "DiagonalCoordinates":
-        S = sample.rows.dense(sample.draw(sample_size(self.samples, sample.rows)))
+        S = sample.draw_rows(self.samples)
         H = sample.curvature0 * np.einsum("ij,ij->j", S, S, dtype=np.float64) / len(S)  # (d,)
         c = constant_column(S) if sample.intercept else 0.0
         H_c = sample.curvature0 * c**2

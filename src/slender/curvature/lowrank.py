@@ -20,25 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows import DenseRows, Rows
-from .base import Sample, constant_column
+from .base import EIGENVALUE_FLOOR, Sample, constant_column
 from .eigen import top_eigenpairs
 
 MAX_RANK = 1024  # rank=None keeps at most this many directions ...
 TRACE_KEPT = 0.999  # ... and no more than hold this share of the trace
-SAMPLE_BYTES = 64 * 2**20  # samples=None: the rows looked at fill at most this much memory,
-MIN_SAMPLES, MAX_SAMPLES = 512, 4096  # and lie between these
-
-# Eigenvalues below this share of the largest are rounding noise: the Gram matrix of float32 rows
-# was seen to err by 5e-8 of the largest eigenvalue (20,000 x 1,280 embeddings).
-EIGENVALUE_FLOOR = {"f": 1e-6, "d": 1e-13}
-
-
-def sample_size(samples: int | None, rows: Rows) -> int:
-    """m': the rows to look at."""
-    if samples is not None:
-        return samples
-    fits = SAMPLE_BYTES // (rows.shape[1] * rows.dtype.itemsize)
-    return int(np.clip(fits, MIN_SAMPLES, MAX_SAMPLES))
 
 
 @dataclass(frozen=True)
@@ -48,20 +34,14 @@ class LowRank:
     damping: float = 0.0
 
     def estimate(self, sample: Sample) -> "LowRankCoordinates":
-        n, d = len(sample.active), sample.rows.shape[1]
-        m = min(n, sample_size(self.samples, sample.rows))
-        if self.samples is not None and self.samples > n:
-            raise ValueError(
-                f"hessian_samples={self.samples} is more than the {n} training rows; "
-                f"use at most {n}, or None"
-            )
+        S, d = sample.draw_rows(self.samples), sample.rows.shape[1]
+        m = len(S)
         most = min(d + sample.intercept, m)  # no more directions than columns or sampled rows
         if self.rank is not None and self.rank > most:
             raise ValueError(
                 f"rank={self.rank} is too large: {m} sampled rows of {d} features have rank at "
                 f"most {most}; use rank <= {most}, more hessian_samples, or rank=None"
             )
-        S = sample.rows.dense(sample.draw(m))
         c = constant_column(S) if sample.intercept else 0.0
         if c:
             S = np.hstack([S, np.full((m, 1), c, S.dtype)])

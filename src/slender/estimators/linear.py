@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..rows import Rows, blocks
-from .validation import read_rows
+from .validation import check_block, read_rows
 
 SCORE_BYTES = 16 * 2**20  # of one block of scores
 
@@ -88,7 +88,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         C = len(self.coef_)
         row_bytes = max(rows.row_bytes, C * 8)
         for lo, hi in blocks(rows.shape[0], row_bytes, SCORE_BYTES):
-            S = np.asarray(rows.block(lo, hi) @ self.coef_.T)
+            block = rows.block(lo, hi)
+            check_block(block, lo)
+            S = np.asarray(block @ self.coef_.T)
+            rows.release()
             S += self.intercept_
             yield lo, hi, self._calibrate(S)
 

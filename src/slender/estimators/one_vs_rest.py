@@ -13,14 +13,21 @@ from sklearn.utils.metaestimators import available_if
 from ..curvature import Coordinates, Curvature
 from ..curvature.base import Sample
 from ..labels import Indicator, Labels, counts
-from ..losses import Logistic, MarginLoss, logits
+from ..losses import MarginLoss, to_logits
 from ..problem import Weights, one_vs_rest
 from ..rows import Rows
 from ..solvers.loop import Clock, Record, run
 from ..solvers.sampling import negatives_used
 from ..solvers.stochastic import Data, State, Stochastic
 from .linear import LinearClassifier
-from .validation import check_choice, check_positive, read_labels, read_rows, read_weights
+from .validation import (
+    check_choice,
+    check_finite,
+    check_positive,
+    read_labels,
+    read_rows,
+    read_weights,
+)
 
 
 def _has_posterior(estimator: Any) -> bool:
@@ -39,6 +46,7 @@ class OneVsRestClassifier(LinearClassifier):
     """
 
     loss: str
+    lam: float = 0.0  # no penalty, unless a subclass has one
     negatives: float | str
     prior: str
     passes: int
@@ -57,6 +65,7 @@ class OneVsRestClassifier(LinearClassifier):
         """Fit from w = 0, `passes` times over the data."""
         self._check()
         rows = read_rows(self, X, reset=True)
+        check_finite(rows)
         labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0])
         self._start(labels, n_class_rows)
         self._advance(rows, labels, sample_weight, self.passes)
@@ -76,6 +85,7 @@ class OneVsRestClassifier(LinearClassifier):
                 "use fit, or go on with the model that was fitted here"
             )
         rows = read_rows(self, X, reset=first)
+        check_finite(rows)
         if first:
             given = None if classes is None else np.unique(classes)
             labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0], given)
@@ -118,7 +128,7 @@ class OneVsRestClassifier(LinearClassifier):
             return coordinates.coef(*solution())
 
         def exact() -> float:
-            return one_vs_rest(loss, rows, labels, *model(), weights, getattr(self, "lam", 0.0))
+            return one_vs_rest(loss, rows, labels, *model(), weights, self.lam)
 
         self.trace_ += run(
             epochs,
@@ -135,17 +145,17 @@ class OneVsRestClassifier(LinearClassifier):
         self.intercept_ = b.astype(W.dtype) if self.fit_intercept else np.zeros(C, W.dtype)
         if not np.isfinite(W).all() or self._diverged(weights):
             warnings.warn(
-                f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, above that of "
-                f"w = 0): use a smaller step, or step='auto'",
+                f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, far above that "
+                f"of w = 0): use a smaller step, or step='auto'",
                 ConvergenceWarning,
                 stacklevel=3,
             )
 
     def _diverged(self, weights: Weights) -> bool:
-        """Is the last pass's objective clearly above that of w = 0?"""
+        """Is the last pass's objective far above that of w = 0?  (On few rows it may be above.)"""
         typical = weights.example.mean() * max(weights.positive.max(), weights.negative.max())
         start = self._loss().value(0.0)
-        return not self.trace_[-1]["objective"] <= typical * (max(start, 0.0) + 1.0)
+        return not self.trace_[-1]["objective"] <= 10 * typical * (max(start, 0.0) + 1.0)
 
     def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
         """The epochs still to run and a function that gives the solution at any moment."""
@@ -201,9 +211,7 @@ class OneVsRestClassifier(LinearClassifier):
 
     def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
         """score_c = logit f(h_c) + ln(M_c / N_c); a loss without posterior keeps its h_c."""
-        loss = self._loss()
-        if hasattr(loss, "logit") and not isinstance(loss, Logistic):  # the logistic logit is h
-            logits(loss, S)
+        to_logits(self._loss(), S)
         S += self.prior_shift_
         return S
 

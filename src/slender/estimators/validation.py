@@ -16,31 +16,34 @@ from ..rows import Rows, as_rows
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
-    """X as a row store, its shape checked against what was fitted, its numbers finite."""
+    """X as a row store, its shape checked against what was fitted."""
     X = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
     )
-    rows = as_rows(X)
-    check_finite(rows)
-    return rows
+    return as_rows(X)
 
 
 def check_finite(rows: Rows) -> None:
-    """Raise at the first NaN or infinity, naming its row and column."""
+    """Raise at the first NaN or infinity of all rows."""
     for lo, _, block in rows.iter_blocks():
-        values = block if isinstance(block, np.ndarray) else block.data
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum(dtype=np.float64)):
-                continue
-        dense = block if isinstance(block, np.ndarray) else block.toarray()
-        bad = np.argwhere(~np.isfinite(dense))
-        if len(bad):
-            i, j = bad[0]
-            what = "NaN" if np.isnan(dense[i, j]) else "infinity (inf)"
-            raise ValueError(
-                f"X contains {what} at row {lo + i}, column {j}; "
-                "remove or replace it (for instance with sklearn.impute.SimpleImputer)"
-            )
+        check_block(block, lo)
+
+
+def check_block(block: Any, lo: int) -> None:
+    """Raise at the first NaN or infinity, naming its row (the block's first is lo) and column."""
+    values = block if isinstance(block, np.ndarray) else block.data
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    dense = block if isinstance(block, np.ndarray) else block.toarray()
+    bad = np.argwhere(~np.isfinite(dense))
+    if len(bad):
+        i, j = bad[0]
+        what = "NaN" if np.isnan(dense[i, j]) else "infinity (inf)"
+        raise ValueError(
+            f"X contains {what} at row {lo + i}, column {j}; "
+            "remove or replace it (for instance with sklearn.impute.SimpleImputer)"
+        )
 
 
 def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[Any], int]:
