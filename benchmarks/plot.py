@@ -25,9 +25,7 @@ from .runner import SOLVERS, Trial, label
 COLOURS = ("#56B4E9", "#E69F00", "#D55E00", "#0072B2", "#009E73", "#CC79A7")
 DASHES = ("-", "--", ":", "-.")
 COLUMNS = 3
-SPAN = (
-    15.0  # points: accuracies this far below the best are cut off: the first passes of a slow start
-)
+SPAN = 40.0  # points below the best are cut off: the first passes of a slow start
 
 
 def medians(curves: list[list[dict[str, float]]]) -> tuple[np.ndarray, np.ndarray]:

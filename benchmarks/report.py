@@ -59,10 +59,10 @@ def sentence(name: str, figure: dict[str, Any]) -> str:
     """The key figure in words."""
     rival = label(figure["rival"], figure["setting"])
     what = f"{_range(figure['target'], 100)} %, the best {figure['which']} of {rival}"
-    if figure["ratio"] is None:
+    missed = figure["repeats"] - figure["reached"]
+    if not figure["reached"]:
         return (
-            f"{name}: the default SLNDClassifier() does NOT reach {what}, in "
-            f"{figure['repeats'] - figure['reached']} of {figure['repeats']} repeats; "
+            f"{name}: the default SLNDClassifier() does NOT reach {what}; "
             f"its best is {100 * figure['ours_best']:.2f} %"
         )
     sooner = "times sooner" if figure["ratio"]["median"] >= 1 else "times as fast, that is LATER"
@@ -71,4 +71,5 @@ def sentence(name: str, figure: dict[str, Any]) -> str:
         f"{_range(figure['ratio'], digits=1)} {sooner}: "
         f"{_range(figure['ours_seconds'], digits=3)} s against "
         f"{_range(figure['rival_seconds'], digits=3)} s"
+        + (f"; in {missed} of {figure['repeats']} repeats NOT at all (ratio 0)" if missed else "")
     )

@@ -141,7 +141,8 @@ def figures(
 
     Two targets: the best that the rival reaches in the same repeat, which is what one run of it
     gives; and the best of all its runs, grid included, which no single one of them gives.  The
-    rival's time is when it reaches its best of that repeat, in both.  Where its whole fit is faster
+    rival's time is when it reaches its best of that repeat, in both; a repeat in which we do not
+    reach the target counts as a ratio of 0.  Where its whole fit is faster
     than its curve (calling partial_fit has a price on small data), its times are scaled down.
     """
     heroes = [t for t in repeated if (t["solver"], t["setting"]) == HERO]
@@ -158,21 +159,21 @@ def figures(
         targets = {"of the same repeat": of_each, "of all its runs": [of_all] * len(theirs)}
         for which, target in targets.items():
             ours = [time_to(t, top1) for t, top1 in zip(heroes, target, strict=True)]
-            reached = all(seconds is not None for seconds in ours)
-            ratios = [r / o for r, o in zip(rivals, ours, strict=True)] if reached else []
+            reached = [seconds for seconds in ours if seconds is not None]
+            ratios = [r / o if o else 0.0 for r, o in zip(rivals, ours, strict=True)]
             result.append(
                 {
                     "rival": name,
                     "setting": theirs[0]["setting"],
                     "which": which,
                     "target": spread(target),
-                    "reached": sum(seconds is not None for seconds in ours),
+                    "reached": len(reached),
                     "repeats": len(heroes),
                     "ours_best": max(best_top1(t) for t in heroes),
-                    "ours_seconds": spread(ours) if reached else None,
+                    "ours_seconds": spread(reached) if reached else None,
                     "rival_seconds": spread(rivals),
                     "rival_scale": scale,
-                    "ratio": spread(ratios) if reached else None,
+                    "ratio": spread(ratios),
                 }
             )
     return result

@@ -134,13 +134,13 @@ def test_the_key_figure_on_a_case_worked_by_hand():
     assert "2.5 (1.0–4.0) times sooner" in report.sentence("x", same)
 
 
-def test_an_accuracy_not_reached_gives_no_ratio():
+def test_an_accuracy_not_reached_is_said():
     alpha = {"alpha": 1e-4, "average": False}
     grid = [trial("sklearn_sgd", alpha, 0, (5.0, 0.7))]
     repeats = [trial("slnd", {}, 1, (1.0, 0.5)), trial("sklearn_sgd", alpha, 1, (5.0, 0.6))]
     fits = [{"solver": "sklearn_sgd", "setting": alpha, "seconds": 5.0}]
     figure = runner.figures(grid, repeats, fits)[1]
-    assert figure["ratio"] is None
+    assert figure["ratio"] == {"median": 0.0, "min": 0.0, "max": 0.0}
     assert "does NOT reach 70.00 (70.00–70.00) %" in report.sentence("x", figure)
 
 
