@@ -135,3 +135,23 @@ def test_pages_of_a_mapped_file_are_given_back(tmp_path):
     assert resident() == 0
     rows.take(np.arange(500))
     assert resident() == 0
+
+
+def test_blocks_are_bounded_by_what_they_are_turned_into(monkeypatch):
+    monkeypatch.setattr(base, "BLOCK_BYTES", 1000)
+    sizes = [hi - lo for lo, hi, _ in as_rows(np.ones((50, 1))).iter_blocks(out_bytes=500)]
+    assert max(sizes) == 2
+
+
+def test_a_map_that_may_hold_changes_is_left_alone(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((100, 100), np.float16))
+    X = np.load(tmp_path / "X.npy", mmap_mode="c")
+    X[3, 4] = 1
+    X.flags.writeable = False
+    rows = as_rows(X)
+    for _ in range(2):
+        assert sum(block.sum() for _, _, block in rows.iter_blocks()) == 1
+
+
+def test_rows_with_hardly_a_number_still_have_a_size():
+    assert as_rows(sparse.csr_array((1000, 5))).row_bytes > 0

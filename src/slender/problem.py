@@ -38,8 +38,8 @@ def one_vs_rest(
     """The one-vs-rest objective at (W, b), by row blocks."""
     C = len(W)
     total = np.zeros(rows.shape[0])
-    for lo, hi, block in rows.iter_blocks():
-        S = np.asarray(block @ W.T) + b  # (hi - lo, C)
+    for lo, _, block in rows.iter_blocks(C * W.itemsize):
+        S = np.asarray(block @ W.T) + b  # (rows of the block, C)
         _sum_values(loss, S, y, lo, weights, total)
     n = np.count_nonzero(weights.example)
     penalty = 0.5 * lam * np.einsum("cd,cd->", W, W, dtype=np.float64)

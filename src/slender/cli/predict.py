@@ -54,12 +54,11 @@ def predict(
 
 def _answers(model: Any, X: Any, top_k: int | None, proba: bool) -> Iterator[Any]:
     """Arrays of answers, a block of rows at a time."""
-    from ..estimators.linear import SCORE_BYTES
     from ..estimators.validation import check_finite, read_rows
     from ..rows import blocks
 
     check_finite(read_rows(model, X))  # all first, so that an error names the row of the file
-    for lo, hi in blocks(X.shape[0], 8 * len(model.classes_), SCORE_BYTES):
+    for lo, hi in blocks(X.shape[0], 8 * len(model.classes_)):
         if proba:
             yield model.predict_proba(X[lo:hi])
         elif top_k is not None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Rows
+from ..rows import Rows, sum_squares
 
 # Rows looked at for the size of a typical row, which sets the size of the constant column.
 NORM_SAMPLES = 1000
@@ -27,8 +27,8 @@ class Sample(NamedTuple):
     curvature0: float  # F''(0)
     rng: np.random.Generator
 
-    def draw_rows(self, m: int | None) -> NDArray[Any]:
-        """m rows without replacement, dense; None: as many as suit the data."""
+    def draw(self, m: int | None) -> NDArray[np.intp]:
+        """m rows without replacement; None: as many as suit the data."""
         n = len(self.active)
         if m is None:
             fits = SAMPLE_BYTES // (self.rows.shape[1] * self.rows.dtype.itemsize)
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
                 f"hessian_samples={m} is more than the {n} training rows; use at most {n}, or None"
             )
         index = np.sort(self.rng.choice(n, m, replace=False))  # in order: kind to memory maps
-        return self.rows.dense(self.active[index])
+        return self.active[index]
 
 
 class Coordinates(Protocol):
@@ -66,11 +66,11 @@ class Curvature(Protocol):
         """Look at some rows and return the coordinates they suggest."""
 
 
-def constant_column(S: NDArray[Any]) -> float:
-    """The value c of the constant column: the root mean square norm of the rows.
+def constant_column(S: Any) -> float:
+    """The value c of the constant column: the root mean square norm of the rows of a block.
 
     A constant of the size of a row is always among the leading directions of [x, c], whatever
     the units of x, so that a low rank never loses the intercept.
     """
-    c = float(np.sqrt(np.einsum("ij,ij->", S, S, dtype=np.float64) / len(S)))
+    c = float(np.sqrt(sum_squares(S, axis=1).mean(dtype=np.float64)))
     return c if c > 0 else 1.0

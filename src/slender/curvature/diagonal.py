@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Rows, ScaledRows
+from ..rows import Rows, ScaledRows, sum_squares
 from .base import EIGENVALUE_FLOOR, Sample, constant_column
 
 
@@ -16,8 +16,8 @@ class Diagonal:
     damping: float = 0.0
 
     def estimate(self, sample: Sample) -> "DiagonalCoordinates":
-        S = sample.draw_rows(self.samples)
-        H = sample.curvature0 * np.einsum("ij,ij->j", S, S, dtype=np.float64) / len(S)  # (d,)
+        S = sample.rows.gather(sample.draw(self.samples))
+        H = sample.curvature0 * sum_squares(S, axis=0).astype(np.float64) / S.shape[0]  # (d,)
         c = constant_column(S) if sample.intercept else 0.0
         H_c = sample.curvature0 * c**2
         delta = self.damping * (H.sum() + H_c) / (len(H) + bool(c))

@@ -14,7 +14,7 @@ class Identity:
     def estimate(self, sample: Sample) -> "IdentityCoordinates":
         if not sample.intercept:
             return IdentityCoordinates(sample.rows.shape[1], 0.0)
-        S = sample.draw_rows(min(NORM_SAMPLES, len(sample.active)))
+        S = sample.rows.gather(sample.draw(min(NORM_SAMPLES, len(sample.active))))
         return IdentityCoordinates(sample.rows.shape[1], constant_column(S))
 
 

@@ -8,7 +8,7 @@
 Departures from the paper, each an option:
 * damping > 0 adds delta = damping * mean eigenvalue to the kept ones.  Weak directions then learn
   more slowly instead of as fast as strong ones, which is what keeps an unregularised fit from
-  following their noise: on real embeddings it is worth more accuracy than any choice of k.
+  following their noise: on CIFAR-100 embeddings it is worth more accuracy than any choice of k.
 * with an intercept, x is [x, c] with c a constant (see base.constant_column).
 """
 
@@ -34,7 +34,7 @@ class LowRank:
     damping: float = 0.0
 
     def estimate(self, sample: Sample) -> "LowRankCoordinates":
-        S, d = sample.draw_rows(self.samples), sample.rows.shape[1]
+        S, d = sample.rows.dense(sample.draw(self.samples)), sample.rows.shape[1]
         m = len(S)
         most = min(d + sample.intercept, m)  # no more directions than columns or sampled rows
         if self.rank is not None and self.rank > most:

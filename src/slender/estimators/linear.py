@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..rows import Rows, blocks
+from ..rows import Rows
 from .validation import check_block, read_rows
-
-SCORE_BYTES = 16 * 2**20  # of one block of scores
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):
@@ -85,13 +83,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _score_blocks(self, rows: Rows) -> Any:
         """(lo, hi, scores) by row blocks: the n x C scores are never held whole."""
-        C = len(self.coef_)
-        row_bytes = max(rows.row_bytes, C * 8)
-        for lo, hi in blocks(rows.shape[0], row_bytes, SCORE_BYTES):
-            block = rows.block(lo, hi)
+        for lo, hi, block in rows.iter_blocks(len(self.coef_) * 8):
             check_block(block, lo)
             S = np.asarray(block @ self.coef_.T)
-            rows.release()
             S += self.intercept_
             yield lo, hi, self._calibrate(S)
 

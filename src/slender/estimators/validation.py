@@ -35,11 +35,14 @@ def check_block(block: Any, lo: int) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return
-    dense = block if isinstance(block, np.ndarray) else block.toarray()
-    bad = np.argwhere(~np.isfinite(dense))
+    bad = np.argwhere(~np.isfinite(values))
     if len(bad):
-        i, j = bad[0]
-        what = "NaN" if np.isnan(dense[i, j]) else "infinity (inf)"
+        if isinstance(block, np.ndarray):
+            i, j = bad[0]
+        else:  # where the first bad number of a CSR block stands
+            (k,) = bad[0]
+            i, j = np.searchsorted(block.indptr, k, side="right") - 1, block.indices[k]
+        what = "NaN" if np.isnan(values[tuple(bad[0])]) else "infinity (inf)"
         raise ValueError(
             f"X contains {what} at row {lo + i}, column {j}; "
             "remove or replace it (for instance with sklearn.impute.SimpleImputer)"

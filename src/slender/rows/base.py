@@ -68,9 +68,9 @@ class Rows(ABC):
     def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
         """Give back memory that only speeds up the next read: pages of a mapped file."""
 
-    def iter_blocks(self) -> Iterator[tuple[int, int, Any]]:
-        """(lo, hi, block) over all rows."""
-        for lo, hi in blocks(self.shape[0], self.row_bytes):
+    def iter_blocks(self, out_bytes: int = 0) -> Iterator[tuple[int, int, Any]]:
+        """(lo, hi, block) over all rows; `out_bytes` is the size of what a row is turned into."""
+        for lo, hi in blocks(self.shape[0], max(self.row_bytes, out_bytes)):
             yield lo, hi, self.block(lo, hi)
             self.release()
 
@@ -95,12 +95,12 @@ class Rows(ABC):
         """‖x_i‖² for every row."""
         out = np.empty(self.shape[0], self.dtype)
         for lo, hi, block in self.iter_blocks():
-            out[lo:hi] = block_sqnorms(block)
+            out[lo:hi] = sum_squares(block, axis=1)
         return out
 
 
-def block_sqnorms(block: Any) -> NDArray[Any]:
-    """‖x_i‖² of the rows of a dense or CSR block."""
+def sum_squares(block: Any, axis: int) -> NDArray[Any]:
+    """Sums of squares over the rows (axis 0) or the columns (axis 1) of a dense or CSR block."""
     if isinstance(block, np.ndarray):
-        return np.einsum("ij,ij->i", block, block)
-    return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+        return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", block, block)
+    return np.asarray(block.multiply(block).sum(axis=axis)).ravel()

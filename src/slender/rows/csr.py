@@ -31,4 +31,4 @@ class CSRRows(Rows):
     @property
     def row_bytes(self) -> int:
         index_bytes = self.X.indices.dtype.itemsize
-        return self.X.nnz * (self.dtype.itemsize + index_bytes) // max(1, self.shape[0])
+        return 1 + self.X.nnz * (self.dtype.itemsize + index_bytes) // max(1, self.shape[0])

@@ -44,8 +44,10 @@ class DenseRows(Rows):
 
 
 def _mapped_file(X: NDArray[Any]) -> mmap.mmap | None:
-    """The read-only mapping behind an array, if that is what it views."""
+    """The mapping behind a view of np.memmap(mode="r"); any other mode may hold changes."""
     base: Any = X
     while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap) and base.mode != "r":
+            return None
         base = base.base
-    return base if isinstance(base, mmap.mmap) and not X.flags.writeable else None
+    return base if isinstance(base, mmap.mmap) else None
