@@ -229,7 +229,7 @@ def test_predict(here, slender, model, fitted):
 
 
 def test_predict_by_blocks(here, slender, model, fitted, monkeypatch):
-    monkeypatch.setattr("slender.estimators.linear.SCORE_BYTES", 7 * 8 * 6)  # seven rows
+    monkeypatch.setattr("slender.rows.base.BLOCK_BYTES", 7 * 8 * 6)  # seven rows
     for name in ("y.npy", "y.txt"):
         assert slender("predict", model, "X_test.npy", "--out", name, "-q") == (0, "", "")
         assert np.array_equal(read_labels(name), fitted.predict(X[120:]))
