@@ -66,3 +66,53 @@ def one_vs_rest_objective(loss, X, signs, W, b, c, lam):
             total += c[i][k] * loss.value(signs[i, k] * (W[k] @ X[i] + b[k])) / n
         total += lam / 2 * W[k] @ W[k]
     return total / len(W)
+
+
+def softmax(S):
+    P = np.exp(S - S.max(axis=1, keepdims=True))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def multinomial(X, y, w, W, b, lam):
+    """Σ w_i (ln Σ_c exp s_ic - s_iy) + lam/2 ‖W‖²."""
+    S = X @ W.T + b
+    top = S.max(axis=1)
+    losses = np.log(np.exp(S - top[:, None]).sum(axis=1)) + top - S[np.arange(len(y)), y]
+    return w @ losses + lam / 2 * (W**2).sum()
+
+
+def multinomial_optimum(X, y, w, lam, intercept=True, steps=200):
+    """(optimum, W, b) by Newton's method with the whole Hessian, halved steps, in float64.
+
+    The Hessian is singular along equal shifts of all classes' intercepts: a pseudo-inverse leaves
+    them alone.
+    """
+    n, d = X.shape
+    C = int(y.max()) + 1
+    Z = np.column_stack([X, np.ones(n)]) if intercept else X
+    k = Z.shape[1]
+    ridge = np.full(k, lam)
+    ridge[d:] = 0.0
+    Y = np.eye(C)[y]
+    T = np.zeros((C, k))
+
+    def value(T):
+        return multinomial(Z, y, w, T, 0.0, 0.0) + (ridge * T**2).sum() / 2
+
+    for _ in range(steps):
+        P = softmax(Z @ T.T)
+        gradient = (w[:, None] * (P - Y)).T @ Z + ridge * T
+        H = np.zeros((C, k, C, k))
+        for c in range(C):
+            for e in range(C):
+                curvature = w * P[:, c] * ((c == e) - P[:, e])
+                H[c, :, e, :] = (Z * curvature[:, None]).T @ Z
+        H = H.reshape(C * k, C * k) + np.diag(np.tile(ridge, C))
+        step = -np.linalg.lstsq(H, gradient.ravel(), rcond=1e-13)[0].reshape(C, k)
+        t, before = 1.0, value(T)
+        while value(T + t * step) > before and t > 1e-12:
+            t /= 2
+        if t <= 1e-12 or -(gradient * step).sum() < 1e-15 * max(before, 1e-12):
+            break
+        T = T + t * step
+    return value(T), T[:, :d], T[:, d] if intercept else np.zeros(C)

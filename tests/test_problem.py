@@ -8,13 +8,13 @@ import naive
 from slender.labels import Codes, Indicator
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights, one_vs_rest
-from slender.rows import as_rows, base
+from slender.rows import as_rows, threads
 
 
 @pytest.mark.parametrize("name", ["logistic", "calibrated_hinge", "hinge"])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_one_vs_rest(monkeypatch, name, form):
-    monkeypatch.setattr(base, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(threads, "CACHE_BYTES", 200)
     rng = np.random.default_rng(0)
     X, W, b = rng.standard_normal((17, 4)), rng.standard_normal((3, 4)), rng.standard_normal(3)
     Y = rng.random((17, 3)) < 0.4

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from scipy import sparse
 
-from slender.rows import ScaledRows, as_rows, base
+from slender.rows import NormalisedRows, ScaledRows, SubsetRows, as_rows, base, map_blocks, threads
 from slender.rows.half import TABLE, widen
 from slender.rows.kernel import axpy, dot
 
@@ -41,12 +41,15 @@ STORES = {
     "scaled": lambda X, _: ScaledRows(as_rows(X * 2), np.full(D, 0.5)),
     "scaled csr": lambda X, _: ScaledRows(as_rows(sparse.csr_array(X * 2)), np.full(D, 0.5)),
     "scaled float16": lambda X, _: ScaledRows(as_rows(X.astype(np.float16)), np.ones(D)),
+    "subset": lambda X, _: SubsetRows(as_rows(np.repeat(X, 3, axis=0)), np.arange(0, 3 * N, 3)),
+    "subset csr": lambda X, _: SubsetRows(as_rows(sparse.csr_array(X[::-1])), np.arange(N)[::-1]),
 }
 
 
 @pytest.fixture(params=STORES)
 def store(request, tmp_path, monkeypatch):
     monkeypatch.setattr(base, "BLOCK_BYTES", 100)  # several blocks even here
+    monkeypatch.setattr(threads, "CACHE_BYTES", 100)
     X = truth() * (4 if request.param == "int8" else 1)
     return as_rows(STORES[request.param](truth(), tmp_path)), X
 
@@ -86,7 +89,6 @@ def test_blocks_and_products(store):
     G = rng.standard_normal((N, 3)).astype(rows.dtype)
     assert rows.shape == (N, D)
     assert rows.dtype in (np.float32, np.float64)
-    assert len(list(rows.iter_blocks())) >= 2
     np.testing.assert_allclose(rows.matmat(B), X @ B, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(rows.rmatmat(G), X.T @ G, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(rows.sqnorms(), (X**2).sum(axis=1), rtol=1e-6)
@@ -131,16 +133,45 @@ def test_pages_of_a_mapped_file_are_given_back(tmp_path):
         return int(mappings[1].split("Rss:")[1].split()[0])  # kB
 
     rows = as_rows(np.asarray(X))
-    assert sum(block.sum() for _, _, block in rows.iter_blocks()) == 2_000_000
+    assert total(rows) == 2_000_000
     assert resident() == 0
     rows.take(np.arange(500))
     assert resident() == 0
 
 
+def total(rows):
+    sums = []
+    rows.each_block(lambda lo, hi, block: sums.append(float(block.sum())))
+    return sum(sums)
+
+
 def test_blocks_are_bounded_by_what_they_are_turned_into(monkeypatch):
-    monkeypatch.setattr(base, "BLOCK_BYTES", 1000)
-    sizes = [hi - lo for lo, hi, _ in as_rows(np.ones((50, 1))).iter_blocks(out_bytes=500)]
-    assert max(sizes) == 2
+    monkeypatch.setattr(threads, "CACHE_BYTES", 1000)
+    spans = []
+    as_rows(np.ones((50, 1))).each_block(lambda lo, hi, block: spans.append((lo, hi)), 500)
+    assert sorted(spans) == [(lo, lo + 2) for lo in range(0, 50, 2)]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_every_block_is_worked_on_once_by_as_many_threads(monkeypatch, workers):
+    monkeypatch.setattr(threads, "CACHE_BYTES", 3 * 8)
+    monkeypatch.setattr(threads, "get_num_threads", lambda: workers)
+    X = np.arange(20.0)[:, None]
+    mine = map_blocks(as_rows(X), list, lambda seen, lo, hi, block: seen.extend(block[:, 0]))
+    assert len(mine) == min(workers, 7)
+    assert sorted(sum(mine, [])) == X[:, 0].tolist()
+
+
+def test_of_several_errors_the_lowest_row_speaks(monkeypatch):
+    monkeypatch.setattr(threads, "CACHE_BYTES", 8)
+    monkeypatch.setattr(threads, "get_num_threads", lambda: 3)
+
+    def work(lo, hi, block):
+        if lo in (4, 5, 9):
+            raise ValueError(f"row {lo}")
+
+    with pytest.raises(ValueError, match="row 4"):
+        as_rows(np.ones((20, 1))).each_block(work)
 
 
 def test_a_map_that_may_hold_changes_is_left_alone(tmp_path):
@@ -150,8 +181,19 @@ def test_a_map_that_may_hold_changes_is_left_alone(tmp_path):
     X.flags.writeable = False
     rows = as_rows(X)
     for _ in range(2):
-        assert sum(block.sum() for _, _, block in rows.iter_blocks()) == 1
+        assert total(rows) == 1
 
 
 def test_rows_with_hardly_a_number_still_have_a_size():
     assert as_rows(sparse.csr_array((1000, 5))).row_bytes > 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array])
+def test_normalised_rows_have_norm_1_and_zeros_stay(form):
+    X = truth()
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    want = np.divide(X, norms, out=np.zeros_like(X), where=norms > 0)
+    rows = NormalisedRows(as_rows(form(X)))
+    np.testing.assert_allclose(rows.dense(np.arange(N)), want, rtol=1e-6)
+    B = np.random.default_rng(3).standard_normal((D, 2)).astype(rows.dtype)
+    np.testing.assert_allclose(rows.matmat(B), want @ B, rtol=1e-5, atol=1e-6)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "LinearProbe": "estimators.probe",
+    "LogisticClassifier": "estimators.logistic",
     "SGDClassifier": "estimators.sgd",
     "SLNDClassifier": "estimators.slnd",
     "load_model": "model",
@@ -17,6 +19,8 @@ _HOME = {
 __all__ = [*sorted(_HOME), "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from .estimators.logistic import LogisticClassifier as LogisticClassifier
+    from .estimators.probe import LinearProbe as LinearProbe
     from .estimators.sgd import SGDClassifier as SGDClassifier
     from .estimators.slnd import SLNDClassifier as SLNDClassifier
     from .model import load_model as load_model

@@ -17,7 +17,7 @@ from math import copysign, exp, inf, log, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
@@ -261,8 +261,8 @@ def to_logits(loss: MarginLoss, S: NDArray[Any]) -> None:
         _to_logits(loss, S)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _to_logits(loss, S):  # type: ignore[no-untyped-def]
-    for i in prange(S.shape[0]):
+    for i in range(S.shape[0]):
         for c in range(S.shape[1]):
             S[i, c] = logit(loss, S[i, c])

@@ -1,5 +1,6 @@
 """What every fitted linear classifier does: scores by row blocks, predictions, probabilities."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """A score for each class, (n, C); (n,) for the positive class of a binary problem."""
         rows = self._read(X)
         out = np.empty((rows.shape[0], len(self.coef_)), np.result_type(rows.dtype, self.coef_))
-        for lo, hi, S in self._score_blocks(rows):
+
+        def keep(lo: int, hi: int, S: NDArray[Any]) -> None:
             out[lo:hi] = S
+
+        self._each_scores(rows, keep)
         return out[:, 0] if self._binary else out
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -42,12 +46,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         rows = self._read(X)
         if self.multilabel_:
             labels = np.empty((rows.shape[0], len(self.coef_)), np.int64)
-            for lo, hi, S in self._score_blocks(rows):
+
+            def positive(lo: int, hi: int, S: NDArray[Any]) -> None:
                 labels[lo:hi] = S > 0
+
+            self._each_scores(rows, positive)
             return labels
         best = np.empty(rows.shape[0], np.intp)
-        for lo, hi, S in self._score_blocks(rows):
+
+        def largest(lo: int, hi: int, S: NDArray[Any]) -> None:
             best[lo:hi] = S[:, 0] > 0 if self._binary else S.argmax(axis=1)
+
+        self._each_scores(rows, largest)
         return self.classes_[best]
 
     def predict_top_k(self, X: Any, k: int) -> NDArray[Any]:
@@ -56,21 +66,26 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"k={k} must lie between 1 and the {len(self.classes_)} classes")
         rows = self._read(X)
         best = np.empty((rows.shape[0], k), np.intp)
-        for lo, hi, S in self._score_blocks(rows):
-            S = np.hstack([-S, S]) if self._binary else S
-            best[lo:hi] = _top_k(S, k)
+
+        def largest(lo: int, hi: int, S: NDArray[Any]) -> None:
+            best[lo:hi] = _top_k(np.hstack([-S, S]) if self._binary else S, k)
+
+        self._each_scores(rows, largest)
         return self.classes_[best]
 
     def _predict_proba(self, X: Any) -> NDArray[Any]:
         rows = self._read(X)
         out = np.empty((rows.shape[0], len(self.classes_)))
-        for lo, hi, S in self._score_blocks(rows):
+
+        def posteriors(lo: int, hi: int, S: NDArray[Any]) -> None:
             P = self._probabilities(S.astype(np.float64))
             if self._binary:
                 P = np.hstack([1 - P, P])
             elif not self.multilabel_:
                 P /= P.sum(axis=1, keepdims=True)
             out[lo:hi] = P
+
+        self._each_scores(rows, posteriors)
         return out
 
     @property
@@ -81,13 +96,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return read_rows(self, X)
 
-    def _score_blocks(self, rows: Rows) -> Any:
-        """(lo, hi, scores) by row blocks: the n x C scores are never held whole."""
-        for lo, hi, block in rows.iter_blocks(len(self.coef_) * 8):
+    def _each_scores(self, rows: Rows, use: Callable[[int, int, NDArray[Any]], None]) -> None:
+        """use(lo, hi, scores) by row blocks: the n x C scores are never held whole."""
+
+        def work(lo: int, hi: int, block: Any) -> None:
             check_block(block, lo)
             S = np.asarray(block @ self.coef_.T)
             S += self.intercept_
-            yield lo, hi, self._calibrate(S)
+            use(lo, hi, self._calibrate(S))
+
+        rows.each_block(work, len(self.coef_) * 8)
 
     def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
         return S

@@ -24,6 +24,7 @@ from .validation import (
     check_choice,
     check_finite,
     check_positive,
+    generator,
     read_labels,
     read_rows,
     read_weights,
@@ -99,7 +100,7 @@ class OneVsRestClassifier(LinearClassifier):
 
     def _start(self, labels: Labels, n_class_rows: int) -> None:
         self.multilabel_ = isinstance(labels, Indicator)
-        self._rng = _generator(self.random_state)
+        self._rng = generator(self.random_state)
         self._clock = Clock()
         self._coordinates: Coordinates | None = None
         self._descent: Stochastic | None = None
@@ -130,13 +131,13 @@ class OneVsRestClassifier(LinearClassifier):
         def exact() -> float:
             return one_vs_rest(loss, rows, labels, *model(), weights, self.lam)
 
-        self.trace_ += run(
+        run(
             epochs,
             self._clock,
             model,
+            self.trace_,
             self.callbacks or (),
             exact if self.objective == "exact" else None,
-            done=self.n_iter_,
         )
         self.n_iter_ = int(self.trace_[-1]["passes"])
         with self._clock:
@@ -220,10 +221,3 @@ class OneVsRestClassifier(LinearClassifier):
             return expit(S)
         L = log_expit(S)  # relative to the best class, lest all underflow
         return np.exp(L - L.max(axis=1, keepdims=True))
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    """One generator a fit, from a seed, a RandomState or a Generator."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31 - 1)
-    return np.random.default_rng(random_state)

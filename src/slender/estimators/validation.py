@@ -25,8 +25,7 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
 
 def check_finite(rows: Rows) -> None:
     """Raise at the first NaN or infinity of all rows."""
-    for lo, _, block in rows.iter_blocks():
-        check_block(block, lo)
+    rows.each_block(lambda lo, hi, block: check_block(block, lo))
 
 
 def check_block(block: Any, lo: int) -> None:
@@ -139,3 +138,10 @@ def check_choice(name: str, given: Any, choices: tuple[Any, ...]) -> None:
     """Raise unless the parameter is one of the choices."""
     if given not in choices:
         raise ValueError(f"{name}={given!r} must be one of {list(choices)}")
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """One generator a fit, from a seed, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31 - 1)
+    return np.random.default_rng(random_state)

@@ -3,10 +3,25 @@
 `as_rows(X)` wraps an array, a memory map or a SciPy sparse matrix; see `base.Rows` for the verbs.
 """
 
-from .base import Rows, blocks, sum_squares
+from .base import Rows, blocks, product, sum_squares
 from .convert import as_rows
 from .csr import CSRRows
 from .dense import DenseRows
+from .normalised import NormalisedRows
 from .scaled import ScaledRows
+from .subset import SubsetRows
+from .threads import map_blocks
 
-__all__ = ["CSRRows", "DenseRows", "Rows", "ScaledRows", "as_rows", "blocks", "sum_squares"]
+__all__ = [
+    "CSRRows",
+    "DenseRows",
+    "NormalisedRows",
+    "Rows",
+    "ScaledRows",
+    "SubsetRows",
+    "as_rows",
+    "blocks",
+    "map_blocks",
+    "product",
+    "sum_squares",
+]

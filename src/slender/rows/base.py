@@ -3,6 +3,7 @@
     block(lo, hi)    rows lo..hi as something that multiplies: an array or a CSR matrix
     gather(index)    those rows, likewise
     take(order)      rows a kernel can read, and where each example of `order` lies in them
+    each_block       work on every block, on all cores (threads.py)
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that nothing is ever widened or copied whole
 
 A kernel reads what `take` returned through `dot(X, i, w)` and `axpy(X, a, i, w)` (kernel.py).
@@ -10,13 +11,14 @@ float64 rows compute in float64; everything narrower (float32, float16, integers
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .kernel import KernelRows, kernel_rows
+from .threads import map_blocks
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
 # and its product stay far below the memory a fit may use.
@@ -68,35 +70,51 @@ class Rows(ABC):
     def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
         """Give back memory that only speeds up the next read: pages of a mapped file."""
 
-    def iter_blocks(self, out_bytes: int = 0) -> Iterator[tuple[int, int, Any]]:
-        """(lo, hi, block) over all rows; `out_bytes` is the size of what a row is turned into."""
-        for lo, hi in blocks(self.shape[0], max(self.row_bytes, out_bytes)):
-            yield lo, hi, self.block(lo, hi)
-            self.release()
+    def each_block(self, work: Callable[[int, int, Any], None], out_bytes: int = 0) -> None:
+        """work(lo, hi, block) for every block, on all cores."""
+        map_blocks(self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes)
 
     def matmat(self, B: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """X B for B (d, m)."""
-        out = np.empty((self.shape[0], B.shape[1]), self.dtype) if out is None else out
-        for lo, hi, block in self.iter_blocks():
-            if isinstance(block, np.ndarray):
-                np.matmul(block, B, out=out[lo:hi])
-            else:
-                out[lo:hi] = block @ B
-        return out
+        result = np.empty((self.shape[0], B.shape[1]), self.dtype) if out is None else out
+
+        def work(lo: int, hi: int, block: Any) -> None:
+            product(block, B, result[lo:hi])
+
+        self.each_block(work, B.shape[1] * self.dtype.itemsize)
+        return result
 
     def rmatmat(self, G: NDArray[Any]) -> NDArray[Any]:
         """Xᵀ G for G (n, m)."""
-        out = np.zeros((self.shape[1], G.shape[1]), self.dtype)
-        for lo, hi, block in self.iter_blocks():
-            out += block.T @ G[lo:hi]
-        return out
+
+        def start() -> NDArray[Any]:
+            return np.zeros((self.shape[1], G.shape[1]), self.dtype)
+
+        def work(mine: NDArray[Any], lo: int, hi: int, block: Any) -> None:
+            mine += block.T @ G[lo:hi]
+
+        first, *others = map_blocks(self, start, work, G.shape[1] * self.dtype.itemsize)
+        for other in others:
+            first += other
+        return first
 
     def sqnorms(self) -> NDArray[Any]:
         """‖x_i‖² for every row."""
         out = np.empty(self.shape[0], self.dtype)
-        for lo, hi, block in self.iter_blocks():
+
+        def work(lo: int, hi: int, block: Any) -> None:
             out[lo:hi] = sum_squares(block, axis=1)
+
+        self.each_block(work)
         return out
+
+
+def product(block: Any, B: NDArray[Any], out: NDArray[Any]) -> None:
+    """out = block B for a dense or CSR block."""
+    if isinstance(block, np.ndarray):
+        np.matmul(block, B, out=out)
+    else:
+        out[:] = block @ B
 
 
 def sum_squares(block: Any, axis: int) -> NDArray[Any]:

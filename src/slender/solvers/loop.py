@@ -29,30 +29,27 @@ class Clock:
 
 
 def run(
-    epochs: Iterable[Callable[[], float]],
+    epochs: Iterable[Callable[[], Record]],
     clock: Clock,
     weights: Weights,
+    trace: list[Record],
     callbacks: Sequence[Callback] = (),
     evaluate: Callable[[], float] | None = None,
-    done: int = 0,
-) -> list[Record]:
-    """Run each epoch under the clock and return the trace.
+) -> None:
+    """Run each epoch under the clock and add its record to the trace.
 
-    An epoch does one pass and returns its estimate of the objective; `evaluate`, where given,
-    replaces that by an exact figure.  `done` passes were made before this call.
+    An epoch does one pass and returns at least its estimate of the objective; `evaluate`, where
+    given, replaces that by an exact figure.  The trace may hold earlier passes, which count.
     """
-    trace: list[Record] = []
-    for number, epoch in enumerate(epochs, start=done + 1):
+    for epoch in epochs:
         with clock:
-            objective = epoch()
-        record: Record = {
-            "seconds": clock.seconds,
-            "passes": float(number),
-            "objective": evaluate() if evaluate else objective,
-        }
+            found = epoch()
+        passes = trace[-1]["passes"] + 1.0 if trace else 1.0
+        record: Record = {"seconds": clock.seconds, "passes": passes, **found}
+        if evaluate:
+            record["objective"] = evaluate()
         trace.append(record)
         # every callback sees every record, also the one at which another asks to stop
         answers = [callback(record, weights) for callback in callbacks]
         if any(answers):
             break
-    return trace

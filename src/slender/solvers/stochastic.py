@@ -31,6 +31,7 @@ from ..losses import MarginLoss, slope, value
 from ..problem import Weights
 from ..rows import Rows
 from ..rows.kernel import axpy, dot
+from .loop import Record
 from .sampling import negatives_used, pass_over
 
 AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of the work;
@@ -102,7 +103,7 @@ class Stochastic:
 
     def epochs(
         self, state: State, data: "Data", passes: int, rng: np.random.Generator
-    ) -> Iterator[Callable[[], float]]:
+    ) -> Iterator[Callable[[], Record]]:
         """`passes` epochs over the data, each a function that does the work."""
         C = len(state.t)
         mine = positives(data.y, C, data.active)
@@ -110,13 +111,14 @@ class Stochastic:
         visits = n_positives + negatives_used(self.negatives, n_positives, len(data.active))
         step = self._step(data, visits)
 
-        def epoch() -> float:
+        def epoch() -> Record:
             state.total[:], state.seen[:] = 0.0, 0
             chunks = pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng)
             for visits in chunks:
                 X, index = data.rows.take(visits.order)
                 sweep(self.loss, X, index, data.y, visits, step, data.weights, state)
-            return float(state.total.sum() / max(1, state.seen.sum())) + self._penalty(state)
+            estimate = float(state.total.sum() / max(1, state.seen.sum()))
+            return {"objective": estimate + self._penalty(state)}
 
         for _ in range(passes):
             yield epoch

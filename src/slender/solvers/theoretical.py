@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..labels import positives, sign
 from ..losses import MarginLoss
 from ..theory import Sample
+from .loop import Record
 from .sampling import pass_over
 from .stochastic import Data
 
@@ -44,12 +45,13 @@ class TheoreticalDescent:
             y = np.array([sign(data.y, i, c) for i in index], Z.dtype)
             self.samples.append(Sample.at_zero(Z, y))
 
-    def epochs(self, passes: int) -> Iterator[Callable[[], float]]:
-        def epoch() -> float:
+    def epochs(self, passes: int) -> Iterator[Callable[[], Record]]:
+        def epoch() -> Record:
             for sample in self.samples:
                 for i in self.rng.permutation(len(sample.y)):
                     sample.descend(self.loss, int(i))
-            return float(np.mean([sample.risk(self.loss) for sample in self.samples]))
+            risks = [sample.risk(self.loss) for sample in self.samples]
+            return {"objective": float(np.mean(risks))}
 
         for _ in range(passes):
             yield epoch

@@ -1,0 +1,136 @@
+"""What LogisticClassifier and LinearProbe share: reading, weights, binary shapes, softmax."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from ..labels import Indicator
+from ..problem import Multinomial
+from ..rows import Rows
+from ..solvers.loop import Record
+from .linear import LinearClassifier
+from .validation import check_finite, check_positive, read_labels
+
+
+class MultinomialClassifier(LinearClassifier):
+    """Base of the estimators that minimise the L2-regularised multinomial loss.
+
+    scikit-learn's objective, divided by n C:  1/n Σ c_i loss_i + ‖W‖²/(2 n C).  A binary problem has
+    one row w = W_1 - W_0; the softmax of two rows gives scikit-learn's objective at twice the lam.
+    """
+
+    fit_intercept: bool
+    class_weight: Any
+    tol: float
+    max_iter: int
+
+    multilabel_ = False
+    temperature_ = 1.0
+    trace_: list[Record]
+    gap_: float
+    objective_: float
+    n_iter_: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """P(class | row), (n, n_classes)."""
+        return self._predict_proba(X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """ln P(class | row), (n, n_classes)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:
+        S /= self.temperature_
+        if self._binary:
+            return np.asarray(expit(S))
+        S -= S.max(axis=1, keepdims=True)
+        return np.exp(S, out=S)
+
+    def _check(self) -> None:
+        check_positive("tol", self.tol)
+        check_positive("max_iter", self.max_iter, kind=int)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _read_codes(self, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
+        labels, self.classes_, _ = read_labels(y, n, classes)
+        if isinstance(labels, Indicator):
+            raise ValueError(
+                f"y is an indicator matrix, but {type(self).__name__} gives each row one class; "
+                "use SLNDClassifier or SGDClassifier for several"
+            )
+        return labels.codes
+
+    def _problem(
+        self, rows: Rows, codes: NDArray[np.int32], sample_weight: NDArray[Any] | None
+    ) -> Multinomial:
+        """The problem of these rows, which are checked on the way."""
+        weight = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
+        if self.class_weight is not None:
+            y = self.classes_[codes]
+            of_class = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
+            )
+            weight = weight * of_class[codes]
+        lost = np.setdiff1d(np.arange(len(self.classes_)), codes[weight > 0])
+        if len(lost):
+            raise ValueError(
+                f"class {self.classes_[lost[0]]!r} has no training row of positive weight; "
+                "leave it out, or give its rows a weight"
+            )
+        w = (weight / np.count_nonzero(weight)).astype(rows.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            problem = Multinomial(rows, codes, w, len(self.classes_), bool(self.fit_intercept))
+        if not np.isfinite(problem.trace):
+            check_finite(rows)
+            raise ValueError(
+                f"X holds numbers whose squares overflow {rows.dtype}; scale the features down"
+            )
+        return problem
+
+    def _lam(self, C: float, problem: Multinomial) -> float:
+        """lam of the softmax for scikit-learn's C."""
+        rows = 2.0 if problem.n_classes == 2 else 1.0
+        return rows / (np.count_nonzero(problem.w) * C)
+
+    # -- keeping ---------------------------------------------------------------------------------
+
+    def _keep(self, W: NDArray[Any], b: NDArray[Any]) -> None:
+        """coef_ and intercept_ in scikit-learn's shapes."""
+        if len(W) == 2:
+            W, b = W[1:] - W[:1], b[1:] - b[:1]
+        self.coef_ = np.ascontiguousarray(W)
+        self.intercept_ = np.asarray(b, W.dtype)
+
+    def _both_rows(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The softmax's W and b for a fitted model, also a binary one."""
+        W, b = self.coef_, self.intercept_
+        if len(self.classes_) == 2:
+            return np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
+        return W, b
+
+
+def read_sample_weight(sample_weight: Any, rows: Rows) -> NDArray[Any] | None:
+    """Weights in float64, none negative; None where none were given."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight is negative at row {int(np.argmin(weight))}")
+    return np.asarray(weight)
+
+
+def warn(message: str) -> None:
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)

@@ -1,0 +1,342 @@
+"""LinearProbe: the best C of a path, chosen on rows kept aside, and its certified model."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from sklearn.preprocessing import StandardScaler
+
+from ..metrics import log_loss
+from ..problem import Multinomial
+from ..rows import NormalisedRows, Rows, ScaledRows, SubsetRows, blocks
+from ..solvers.loop import Clock, Record, run
+from ..solvers.newton import QuasiNewton
+from ..solvers.path import Walker, mean_record
+from . import splits
+from .logistic import descend
+from .multinomial import MultinomialClassifier, read_sample_weight, warn
+from .validation import (
+    check_choice,
+    check_finite,
+    check_length,
+    check_positive,
+    generator,
+    read_rows,
+)
+
+LOWEST, HIGHEST = 1e-6, 1e5  # the range of Cs=45
+SCALES = ("none", "l2", "standard")
+# The path has turned when so many values after the best were no better and the log loss has risen:
+CLEARLY, AT_ALL = 4, 8  # ... the last by more than a standard error; ... by however little
+TEMPERATURES = (0.05, 20.0)
+
+
+class LinearProbe(MultinomialClassifier):
+    """Multinomial logistic regression with C chosen by validation.
+
+    Walks from strong to weak penalty, each C warm-started from the one before, until accuracy on
+    held-out rows has clearly turned; then fits the chosen C to a proved accuracy.
+
+    Parameters
+    ----------
+    Cs : int or sequence of float, default 45
+        So many, evenly in log C from 1e-6 to 1e5; or these.
+    validation : float, (X_val, y_val), or a splitter, default 0.1
+        A share of each class held out; rows of their own; or scikit-learn's cross-validation.
+    shots : int, optional
+        Fit on so many rows of each class, drawn with the seed (the few-shot protocol); held-out
+        rows are never among them, and the refit does not add any.
+    scale : "none", "l2" or "standard"
+        Rows of norm 1, or columns of variance 1.  The latter is folded into coef_; either way the
+        model takes raw features.
+    refit : bool, default True
+        Fit the chosen C to all rows of X; else keep the model of the training part.
+    full : bool, default False
+        Walk the whole path instead of stopping once validation has turned.
+    calibrate : bool, default False
+        Fit a temperature for predict_proba on the held-out rows.
+    tol, max_iter, fit_intercept, class_weight, random_state
+        As in LogisticClassifier; max_iter is for each C.
+    callbacks : list of callables, called with (record of path_, weights) after each C
+        A true answer ends the path.
+
+    Attributes
+    ----------
+    C_ : float
+        The C of best top-1 accuracy on the held-out rows, the smallest of equals.
+    path_ : list of dict
+        For each C: objective, gap, top1, top5, mean_per_class, log_loss on the held-out rows,
+        passes, seconds.  Folds are averaged.
+    coef_, intercept_, classes_, n_features_in_, gap_, objective_, n_iter_, trace_
+        Of the final fit, as in LogisticClassifier.
+    temperature_ : float
+        1 without `calibrate`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from slender import LinearProbe
+    >>> X, y = load_digits(return_X_y=True)
+    >>> probe = LinearProbe(9, random_state=0).fit(X[:1300], y[:1300])
+    >>> probe.gap_ <= 1e-3 * probe.objective_
+    True
+    >>> probe.score(X[1300:], y[1300:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        Cs: Any = 45,
+        *,
+        validation: Any = 0.1,
+        shots: int | None = None,
+        scale: str = "none",
+        refit: bool = True,
+        full: bool = False,
+        calibrate: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        callbacks: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.validation = validation
+        self.shots = shots
+        self.scale = scale
+        self.refit = refit
+        self.full = full
+        self.calibrate = calibrate
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.callbacks = callbacks
+        self.random_state = random_state
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearProbe":
+        """Walk the path, choose C, fit it."""
+        self._check()
+        Cs = self._read_cs()
+        rng = generator(self.random_state)
+        raw = read_rows(self, X, reset=True)
+        codes = self._read_codes(y, raw.shape[0])
+        weight = read_sample_weight(sample_weight, raw)
+        rows, columns = self._scaled(raw)
+        parts = self._parts(X, y, codes, rng)
+        walkers = [
+            Walker(
+                self._part_problem(rows, codes, weight, part.train),
+                self._held_out(rows, codes, columns, part),
+                rng,
+            )
+            for part in parts
+        ]
+        self.path_ = []
+        start = walkers[0].model()
+        interrupted = False
+        try:
+            for C in Cs:
+                records = [self._solve(walker, C) for walker in walkers]
+                self.path_.append({"C": float(C), **mean_record(records)})
+                if best_of(self.path_) == len(self.path_) - 1:
+                    start = walkers[0].model()
+                answers = [call(self.path_[-1], walkers[0].model) for call in self.callbacks or ()]
+                n_held_out = walkers[0].held_out[0].shape[0]
+                if any(answers) or (not self.full and turned(self.path_, n_held_out)):
+                    break
+        except KeyboardInterrupt:
+            if not self.path_:
+                raise
+            interrupted = True
+        self.C_ = self.path_[best_of(self.path_)]["C"]
+        self.temperature_ = self._temperature(walkers[0], start) if self.calibrate else 1.0
+        index = self._final_index(parts, codes, rng)
+        if index is parts[0].train:
+            solver = walkers[0].solver
+        else:
+            problem = self._part_problem(rows, codes, weight, index)
+            solver = QuasiNewton(problem, rng, curvature=walkers[0].solver.curvature)
+        self._finish(solver, start, interrupted)
+        if columns is not None:
+            self.coef_ *= columns  # so that the model takes raw features
+        return self
+
+    def _solve(self, walker: Walker, C: float) -> Record:
+        return walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
+
+    def _finish(self, solver: QuasiNewton, start: Any, interrupted: bool) -> None:
+        """Fit C_ to a proved accuracy, from the path's model."""
+        problem = solver.problem
+        before, clock = problem.passes, Clock()
+        self.trace_ = []
+        steps = descend(
+            solver,
+            problem.theta(*start),
+            self._lam(self.C_, problem),
+            self.tol,
+            1 if interrupted else self.max_iter,
+        )
+        try:
+            run(steps, clock, lambda: problem.model(solver.point.theta), self.trace_)
+        except KeyboardInterrupt:
+            if not self.trace_:
+                raise
+            interrupted = True
+        self._keep(*problem.model(solver.point.theta))
+        self.gap_, self.objective_ = solver.gap, solver.point.objective
+        self.n_iter_ = problem.passes - before
+        if interrupted or self.gap_ > self.tol * self.objective_:
+            warn(
+                ("interrupted: " if interrupted else "")
+                + f"the objective at C={self.C_:.3g} is proved to lie within {self.gap_:.2g} "
+                f"({self.gap_ / self.objective_:.1e} of it) of the optimum"
+                + ("" if interrupted else f": raise max_iter={self.max_iter}, or tol={self.tol}")
+            )
+
+    # -- what to fit on and what to judge on -----------------------------------------------------
+
+    def _parts(
+        self, X: Any, y: Any, codes: NDArray[np.int32], rng: np.random.Generator
+    ) -> list[splits.Part]:
+        everything = np.arange(len(codes))
+        if isinstance(self.validation, Real):
+            parts = [splits.stratified(codes, float(self.validation), rng)]
+        elif isinstance(self.validation, tuple):
+            parts = [splits.Part(everything, everything[:0])]
+        else:
+            parts = list(splits.folds(self.validation, X, y, codes, self.classes_))
+        if self.shots is None:
+            return parts
+        return [part._replace(train=splits.few(codes, part.train, self.shots, rng)) for part in parts]
+
+    def _final_index(
+        self, parts: list[splits.Part], codes: NDArray[np.int32], rng: np.random.Generator
+    ) -> NDArray[np.intp]:
+        everything = np.arange(len(codes))
+        one = len(parts) == 1
+        if one and (self.shots is not None or not self.refit or isinstance(self.validation, tuple)):
+            return parts[0].train
+        return everything if self.shots is None else splits.few(codes, everything, self.shots, rng)
+
+    def _part_problem(
+        self,
+        rows: Rows,
+        codes: NDArray[np.int32],
+        weight: NDArray[Any] | None,
+        index: NDArray[np.intp],
+    ) -> Multinomial:
+        if len(index) == len(codes):
+            return self._problem(rows, codes, weight)
+        part = None if weight is None else weight[index]
+        return self._problem(SubsetRows(rows, index), codes[index], part)
+
+    def _held_out(
+        self, rows: Rows, codes: NDArray[np.int32], columns: Any, part: splits.Part
+    ) -> tuple[Rows, NDArray[np.int32]]:
+        if not isinstance(self.validation, tuple):
+            return SubsetRows(rows, part.held_out), codes[part.held_out]
+        X_val, y_val = self.validation
+        val = read_rows(self, X_val)
+        check_finite(val)
+        y_val = np.asarray(y_val)
+        check_length(len(y_val), val.shape[0])
+        place = np.minimum(np.searchsorted(self.classes_, y_val), len(self.classes_) - 1)
+        unknown = np.flatnonzero(self.classes_[place] != y_val)
+        if len(unknown):
+            raise ValueError(
+                f"validation holds class {y_val[unknown[0]]!r}, which no training row has; "
+                "leave its rows out"
+            )
+        return self._scaled_as(val, columns), place.astype(np.int32)
+
+    # -- scaling ---------------------------------------------------------------------------------
+
+    def _scaled(self, rows: Rows) -> tuple[Rows, NDArray[Any] | None]:
+        """The rows as they are fitted, and what each column was multiplied with."""
+        columns = None
+        if self.scale == "standard":
+            check_finite(rows)
+            scaler = StandardScaler(with_mean=False)  # the intercept takes up any mean
+            for lo, hi in blocks(rows.shape[0], rows.row_bytes):
+                scaler.partial_fit(rows.block(lo, hi))
+                rows.release()
+            columns = (1.0 / scaler.scale_).astype(rows.dtype)
+        return self._scaled_as(rows, columns), columns
+
+    def _scaled_as(self, rows: Rows, columns: NDArray[Any] | None) -> Rows:
+        if columns is not None:
+            return ScaledRows(rows, columns)
+        return NormalisedRows(rows) if self.scale == "l2" else rows
+
+    def _read(self, X: Any) -> Rows:
+        rows = super()._read(X)
+        return NormalisedRows(rows) if self.scale == "l2" else rows
+
+    # -- choosing --------------------------------------------------------------------------------
+
+    def _temperature(self, walker: Walker, model: Any) -> float:
+        """The temperature of least log loss on the held-out rows."""
+
+        def loss(log_temperature: float) -> float:
+            return log_loss(*walker.held_out, *model, float(np.exp(log_temperature)))
+
+        bounds = tuple(np.log(TEMPERATURES))
+        found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
+        return float(np.exp(found.x))
+
+    def _read_cs(self) -> NDArray[np.float64]:
+        if isinstance(self.Cs, Integral):
+            check_positive("Cs", self.Cs, kind=Integral)
+            return np.geomspace(LOWEST, HIGHEST, int(self.Cs))
+        given = np.atleast_1d(np.asarray(self.Cs, dtype=float))
+        if given.ndim != 1 or len(given) == 0:
+            raise ValueError(f"Cs={self.Cs!r} must be a number of values, or a list of them")
+        for C in given:
+            check_positive("C", float(C))
+        Cs = np.unique(given)
+        if not np.array_equal(Cs, given):
+            warnings.warn(
+                "Cs were sorted and made unique: the path goes from the smallest to the largest",
+                stacklevel=3,
+            )
+        return Cs
+
+    def _check(self) -> None:
+        super()._check()
+        check_choice("scale", self.scale, SCALES)
+        if self.shots is not None:
+            check_positive("shots", self.shots, kind=Integral)
+        if isinstance(self.validation, Real):
+            if isinstance(self.validation, bool) or not 0.0 < float(self.validation) < 1.0:
+                raise ValueError(f"validation={self.validation!r} must lie between 0 and 1")
+        elif isinstance(self.validation, tuple):
+            if len(self.validation) != 2:
+                raise ValueError("validation must be a share, a pair (X_val, y_val) or a splitter")
+        elif self.calibrate or not self.refit:
+            what = "calibrate=True" if self.calibrate else "refit=False"
+            raise ValueError(
+                f"{what} needs one set of held-out rows, and a splitter makes several: "
+                "use validation=0.1 or (X_val, y_val)"
+            )
+
+
+def best_of(path: list[Record]) -> int:
+    """The place of the best top-1 accuracy, the first of equals."""
+    return int(np.argmax([record["top1"] for record in path]))
+
+
+def turned(path: list[Record], n_held_out: int) -> bool:
+    """Is the best behind, beyond doubt?"""
+    best, last = path[best_of(path)], path[-1]
+    after = len(path) - 1 - best_of(path)
+    if after < CLEARLY or last["log_loss"] <= min(record["log_loss"] for record in path):
+        return False
+    error = np.sqrt(best["top1"] * (1.0 - best["top1"]) / n_held_out)
+    return after >= AT_ALL or best["top1"] - last["top1"] > error

@@ -1,0 +1,67 @@
+"""Which rows a probe is fitted on and which it is judged on."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import check_cv
+
+
+class Part(NamedTuple):
+    """One split: rows to fit on, rows to judge on."""
+
+    train: NDArray[np.intp]
+    held_out: NDArray[np.intp]
+
+
+def stratified(codes: NDArray[np.int32], share: float, rng: np.random.Generator) -> Part:
+    """`share` of each class held out, and at least one row of it left to fit on."""
+    held_out = []
+    for index in _by_class(codes):
+        mine = rng.permutation(index)
+        held_out.append(mine[: min(int(share * len(mine) + rng.random()), len(mine) - 1)])
+    out = np.sort(np.concatenate(held_out))
+    if len(out) == 0:
+        raise ValueError(
+            f"validation={share} of {len(codes)} rows leaves none to choose C on; "
+            "use a larger share, or give validation=(X_val, y_val)"
+        )
+    return Part(np.setdiff1d(np.arange(len(codes)), out), out)
+
+
+def folds(splitter: Any, X: Any, y: Any, codes: NDArray[np.int32], names: Any) -> Iterator[Part]:
+    """The parts of a scikit-learn splitter, each with every class to fit on."""
+    for number, (train, held_out) in enumerate(check_cv(splitter, y, classifier=True).split(X, y)):
+        lost = np.setdiff1d(np.arange(len(names)), codes[train])
+        if len(lost):
+            raise ValueError(
+                f"class {names[lost[0]]!r} has no row in the training part of split {number}; "
+                "use a splitter that keeps all classes (StratifiedKFold), or fewer folds"
+            )
+        yield Part(np.sort(train), np.sort(held_out))
+
+
+def few(
+    codes: NDArray[np.int32], train: NDArray[np.intp], shots: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """`shots` rows of each class out of `train`."""
+    chosen, scarce = [], 0
+    for index in _by_class(codes[train]):
+        scarce += len(index) < shots
+        chosen.append(rng.permutation(index)[:shots])
+    if scarce:
+        warnings.warn(
+            f"{scarce} classes have fewer than shots={shots} rows to fit on; all of theirs are "
+            "taken",
+            stacklevel=4,
+        )
+    return train[np.sort(np.concatenate(chosen))]
+
+
+def _by_class(codes: NDArray[np.int32]) -> list[NDArray[np.intp]]:
+    """The rows of each class, increasing."""
+    order = np.argsort(codes, kind="stable")
+    bounds = np.flatnonzero(np.diff(codes[order])) + 1
+    return np.split(order, bounds)

@@ -1,0 +1,73 @@
+"""How good linear scores are on rows with known classes, in one pass by row blocks."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .rows import Rows, map_blocks
+
+TOP = 5
+
+
+class _Counts:
+    """One thread's share."""
+
+    def __init__(self, C: int) -> None:
+        self.hits = np.zeros(C, np.int64)  # rows of each class that are right
+        self.top = 0
+        self.loss = 0.0
+
+
+def measure(
+    rows: Rows,
+    codes: NDArray[np.int32],
+    W: NDArray[Any],
+    b: NDArray[Any],
+    temperature: float = 1.0,
+) -> dict[str, float]:
+    """top1, top5 (from five classes on), mean_per_class and log_loss of softmax(W x + b)."""
+    C = len(W)
+    WT = np.ascontiguousarray(W.T)
+
+    def work(mine: _Counts, lo: int, hi: int, block: Any) -> None:
+        S = np.asarray(block @ WT) + b.astype(WT.dtype)
+        y = codes[lo:hi]
+        own = S[np.arange(hi - lo), y][:, None]
+        # a tie goes to the first class, as argmax has it
+        earlier = np.arange(C) < y[:, None]
+        rank = ((own < S) | ((own == S) & earlier)).sum(axis=1)
+        mine.hits += np.bincount(y[rank == 0], minlength=C)
+        mine.top += int((rank < TOP).sum())
+        mine.loss += _log_loss(S, own, temperature)
+
+    parts = map_blocks(rows, lambda: _Counts(C), work, C * 8)
+    n = rows.shape[0]
+    hits = np.sum([part.hits for part in parts], axis=0)
+    support = np.bincount(codes, minlength=C)
+    found = {
+        "top1": float(hits.sum() / n),
+        "mean_per_class": float((hits[support > 0] / support[support > 0]).mean()),
+        "log_loss": sum(part.loss for part in parts) / n,
+    }
+    if C >= TOP:
+        found["top5"] = sum(part.top for part in parts) / n
+    return found
+
+
+def log_loss(
+    rows: Rows,
+    codes: NDArray[np.int32],
+    W: NDArray[Any],
+    b: NDArray[Any],
+    temperature: float,
+) -> float:
+    """Mean -ln P(own class) with P = softmax((W x + b) / temperature)."""
+    return measure(rows, codes, W, b, temperature)["log_loss"]
+
+
+def _log_loss(S: NDArray[Any], own: NDArray[Any], temperature: float) -> float:
+    largest = S.max(axis=1, keepdims=True)
+    scale = S.dtype.type(1.0 / temperature)
+    normaliser = np.exp((S - largest) * scale).sum(axis=1, keepdims=True)
+    return float((np.log(normaliser) + (largest - own) * scale).sum(dtype=np.float64))

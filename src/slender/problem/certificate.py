@@ -1,0 +1,88 @@
+"""How far above its minimum a multinomial objective can be: an upper bound, proved.
+
+Symbols as in multinomial.py; H(q) is the entropy of a distribution q over the classes.
+
+Dual.  For any q_i in the simplex with Σ w_i (q_i - e_y) = 0 (the intercepts' condition), and
+G(q) = Σ w_i (q_i - e_y) x_iᵀ,
+
+    D(q) = Σ w_i H(q_i) - ‖G(q)‖²/(2 lam)  <=  P*                                  (weak duality)
+    P(W, b) - D(q) = Σ w_i KL(q_i‖p_i) + ‖G(q) + lam W‖²/(2 lam)                             (1)
+
+(1) is algebra: ln p_ic = s_ic - ln Σ exp s_i and the condition make b and the labels cancel.
+
+A feasible q near p.  p itself misses the condition by g.  Take one tau (C,) for all rows and
+
+    q_i = p_i (1 + eps_i),   eps_i = tau - p_iᵀtau,     tau = -A⁺ g,   A = Σ w_i (diag p_i - p_i p_iᵀ)
+
+Then Σ_c q_ic = 1, q_i >= 0 if max tau - min tau <= 1, and Σ w_i (q_i - e_y) = g + A tau = 0.
+With beta = gᵀA⁺g = Σ w_i Σ_c p_ic eps_ic²:
+
+* KL: (1 + e) ln(1 + e) - e <= e², so the first term of (1) is at most beta.
+* Put r_i = p_i eps_i.  Σ w_i r_i = -g, so G(q) = G - g x̄ᵀ + Σ w_i r_i (x_i - x̄)ᵀ.  As Σ_c r_ic = 0,
+  |r_ic| <= ½ Σ|r_i|, hence ‖r_i‖² <= ½ (Σ_c p|eps|)² <= ½ Σ_c p eps², and by Cauchy and Schwarz the
+  last sum has norm at most sigma sqrt(beta/2), sigma² >= the largest eigenvalue of
+  Σ w_i (x_i - x̄)(x_i - x̄)ᵀ; its trace is one.
+
+    P - P*  <=  beta + ( ‖G + lam W - g x̄ᵀ‖ + sigma sqrt(beta/2) )² / (2 lam)                 (2)
+
+The norm in (2) is that of W's gradient in centred coordinates.  b <- b + tau is Newton's step for
+the intercepts alone; after it beta is quadratically small.  Without intercepts there is no
+condition: beta = 0.  (‖∇P‖²/(2 lam) alone is no bound when the intercepts are free.)
+
+Also P* >= 0, so P itself is a bound, and the only one when lam = 0.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .multinomial import Multinomial, Point, sq_norm
+
+NULL = 1e-10  # eigenvalues of A below this share of the largest: the constant vector, and rounding
+# The gradient is a difference of sums; its rounding error, measured against float64, stays below
+# this many units in the last place of its parts.
+ROUNDING_UNITS = 4.0
+
+
+class Certificate(NamedTuple):
+    """A bound on P - P*, and the step of the intercepts that would tighten it."""
+
+    gap: float
+    tau: NDArray[np.float64]  # (C,)
+
+
+def hopeful(point: Point) -> float:
+    """The bound (2) if the intercepts were at their best: beta = 0.  No bound otherwise."""
+    if point.lam == 0.0:
+        return np.inf
+    return sq_norm(point.gradient[:, :-1]) / (2.0 * point.lam)
+
+
+def certify(problem: Multinomial, point: Point) -> Certificate:
+    """The bound (2) at a point whose pass computed A."""
+    tau = np.zeros(problem.n_classes)
+    beta = 0.0
+    if problem.intercept:
+        assert point.A is not None
+        tau = -newton_intercepts(point.A, point.g)
+        beta = float(-tau @ point.g)
+        left = np.abs(point.g + point.A @ tau).max()  # of the condition: rounding, or no solution
+        if np.ptp(tau) > 1.0 or left > 1e-8 * max(1e-3, np.abs(point.g).max()):
+            return Certificate(point.objective, tau)
+    if point.lam == 0.0:
+        return Certificate(point.objective, tau)
+    rounding = ROUNDING_UNITS * np.finfo(point.theta.dtype).eps * point.lam
+    norm = np.sqrt(sq_norm(point.gradient[:, :-1])) + rounding * np.sqrt(
+        sq_norm(point.theta[:, :-1])
+    )
+    bound = beta + (norm + np.sqrt(problem.trace * beta / 2.0)) ** 2 / (2.0 * point.lam)
+    return Certificate(min(float(bound), point.objective), tau)
+
+
+def newton_intercepts(A: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A⁺ g."""
+    a, U = np.linalg.eigh(A)
+    share = U.T @ g
+    kept = a > NULL * a[-1]
+    return np.asarray(U[:, kept] @ (share[kept] / a[kept]))

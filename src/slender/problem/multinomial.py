@@ -1,0 +1,199 @@
+"""The multinomial objective and its gradient, in one pass over the rows.
+
+    P(W, b) = Σ_i w_i ( ln Σ_c exp s_ic - s_iy ) + lam/2 ‖W‖²,    s_i = W x_i + b,   w_i = c_i/n
+
+Coordinates.  theta = [W, b'] (C, d + 1) with b' = b + W x̄, the score of the mean row
+x̄ = Σ w_i x_i / Σ w_i: as if the features were centred, without touching them.  The gradient in
+these coordinates is [G + lam W - g x̄ᵀ, g] with, for p_i the softmax of s_i,
+
+    G = Σ_i w_i (p_i - e_y) x_iᵀ  (C, d)         g = Σ_i w_i (p_i - e_y)  (C,)
+
+Centred, W and b' hardly disturb each other, which is what the curvature relies on.  Without an
+intercept x̄ is 0 and so are b' and its gradient.
+
+A block of rows is turned into scores, softmax and gradient while it is in a core's cache; the
+n x C scores never exist.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from ..rows import Rows, map_blocks, product, sum_squares
+from .exponential import exp
+
+# What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
+FAST = {"reassoc", "contract", "nsz"}
+
+
+class Point(NamedTuple):
+    """The objective at theta, and what one pass learns beside it."""
+
+    theta: NDArray[Any]  # (C, d + 1)
+    lam: float
+    objective: float
+    gradient: NDArray[Any]  # (C, d + 1), with the penalty's part
+    g: NDArray[np.float64]  # (C,) the intercepts' gradient, summed in float64
+    A: NDArray[np.float64] | None  # (C, C) Σ w_i (diag p_i - p_i p_iᵀ), where it was asked for
+
+
+class _Sums:
+    """One thread's share of the sums over rows."""
+
+    def __init__(self, C: int, d: int, dtype: Any, second: bool) -> None:
+        self.loss = 0.0
+        self.G = np.zeros((C, d), dtype)
+        self.product = np.empty((C, d), dtype)
+        self.g = np.zeros(C)
+        self.pp = np.zeros((C, C)) if second else None  # Σ w p pᵀ
+        self.p = np.zeros(C)
+
+
+@dataclass
+class Multinomial:
+    """Rows, their classes and weights; `passes` counts how often all rows were read."""
+
+    rows: Rows
+    y: NDArray[np.int32]  # (n,)
+    w: NDArray[Any]  # (n,) c_i / n, in the rows' dtype
+    n_classes: int
+    intercept: bool = True
+    passes: int = 0
+
+    def __post_init__(self) -> None:
+        self._moments()
+
+    def _moments(self) -> None:
+        """x̄ (d,), the classes' weights (C,), and the trace of Σ w (x - x̄)(x - x̄)ᵀ."""
+        d = self.rows.shape[1]
+        self.class_weight = np.bincount(self.y, self.w, self.n_classes)
+        self.total = float(self.class_weight.sum())
+
+        def start() -> NDArray[np.float64]:
+            return np.zeros(d + 1)
+
+        def work(mine: NDArray[np.float64], lo: int, hi: int, block: Any) -> None:
+            w = self.w[lo:hi]
+            mine[:d] += w @ block
+            mine[d] += w @ sum_squares(block, axis=1)
+
+        sums = sum(map_blocks(self.rows, start, work))
+        self.mean = (sums[:d] / self.total).astype(self.rows.dtype)
+        if not self.intercept:
+            self.mean[:] = 0.0
+        trace = float(sums[d]) - self.total * float(np.sum(self.mean.astype(np.float64) ** 2))
+        self.trace = float(np.maximum(trace, 0.0))  # NaN stays NaN, and tells of one in the rows
+
+    def start(self) -> NDArray[Any]:
+        """theta at W = 0, with the best intercepts there: the classes' log shares."""
+        theta = np.zeros((self.n_classes, self.rows.shape[1] + 1), self.rows.dtype)
+        if self.intercept:
+            theta[:, -1] = np.log(self.class_weight / self.total)
+        return theta
+
+    def model(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """(W, b), as raw features want them."""
+        W = np.ascontiguousarray(theta[:, :-1])
+        return W, theta[:, -1] - W @ self.mean
+
+    def theta(self, W: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """The way back from (W, b)."""
+        W = np.asarray(W, self.rows.dtype)
+        centred = b + W @ self.mean if self.intercept else np.zeros(len(W))
+        return np.column_stack([W, centred]).astype(self.rows.dtype)
+
+    def separated(self, theta: NDArray[Any]) -> bool:
+        """Has every row of positive weight its own class on top?"""
+        W, b = self.model(theta)
+        wrong: list[int] = []
+
+        def work(lo: int, hi: int, block: Any) -> None:
+            S = np.asarray(block @ W.T) + b
+            own = S[np.arange(hi - lo), self.y[lo:hi]].copy()
+            S[np.arange(hi - lo), self.y[lo:hi]] = -np.inf
+            wrong.append(int(np.sum((S.max(axis=1) >= own) & (self.w[lo:hi] > 0))))
+
+        self.rows.each_block(work, self.n_classes * 8)
+        return sum(wrong) == 0
+
+    def at(self, theta: NDArray[Any], lam: float, second: bool = False) -> Point:
+        """Objective and gradient: one pass.  `second` asks for A too."""
+        self.passes += 1
+        C, d, dtype = self.n_classes, self.rows.shape[1], self.rows.dtype
+        W, b = self.model(theta)
+        WT = np.ascontiguousarray(W.T)
+        b = b.astype(dtype)
+
+        def start() -> _Sums:
+            return _Sums(C, d, dtype, second)
+
+        def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
+            S = np.empty((hi - lo, C), dtype)
+            product(block, WT, S)
+            w, y = self.w[lo:hi], self.y[lo:hi]
+            mine.loss += softmax_rows(S, b, w, y)
+            if mine.pp is not None:
+                mine.p += S.sum(axis=0, dtype=np.float64)
+                P = S / np.sqrt(np.where(w > 0, w, 1))[:, None]
+                mine.pp += P.T @ P
+            S[np.arange(hi - lo), y] -= w
+            mine.g += S.sum(axis=0, dtype=np.float64)
+            if isinstance(block, np.ndarray):
+                np.matmul(S.T, block, out=mine.product)
+                mine.G += mine.product
+            else:
+                mine.G += (block.T @ S).T
+
+        sums = map_blocks(self.rows, start, work, C * dtype.itemsize)
+        G, g = sums[0].G, sum(one.g for one in sums)
+        for other in sums[1:]:
+            G += other.G
+        G += dtype.type(lam) * W
+        gradient = np.zeros((C, d + 1), dtype)
+        gradient[:, :d] = G
+        if self.intercept:
+            gradient[:, :d] -= np.outer(g, self.mean)
+            gradient[:, d] = g
+        objective = sum(one.loss for one in sums) + 0.5 * lam * sq_norm(W)
+        A = None
+        if second:
+            A = np.diag(sum(one.p for one in sums)) - sum(one.pp for one in sums)
+        return Point(theta, lam, objective, gradient, np.asarray(g), A)
+
+
+def sq_norm(A: NDArray[Any]) -> float:
+    """‖A‖² in float64."""
+    return float(np.einsum("cd,cd->", A, A, dtype=np.float64))
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def softmax_rows(S, b, w, y):  # type: ignore[no-untyped-def]
+    """S <- w softmax(S + b), row by row, in place; returns the sum of w times the loss."""
+    total = 0.0
+    for i in range(S.shape[0]):
+        s = S[i]
+        largest = s[0] + b[0]
+        for c in range(len(s)):
+            s[c] += b[c]
+            largest = max(largest, s[c])
+        s_y = s[y[i]]
+        normaliser = exp_rows(s, largest)
+        total += w[i] * (np.log(normaliser) + (largest - s_y))
+        share = w[i] / normaliser
+        for c in range(len(s)):
+            s[c] *= share
+    return total
+
+
+@register_jitable
+def exp_rows(s, largest):  # type: ignore[no-untyped-def]
+    """s <- exp(s - largest), in place; returns its sum."""
+    normaliser = s.dtype.type(0)
+    for c in range(len(s)):
+        s[c] = exp(s[c] - largest)
+        normaliser += s[c]
+    return normaliser

@@ -1,0 +1,37 @@
+"""Rows of norm 1, made so on the fly."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .base import Rows, sum_squares
+
+
+class NormalisedRows(Rows):
+    """Row i is x_i / ‖x_i‖; a row of zeros stays one."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.shape, self.dtype = rows.shape, rows.dtype
+
+    def block(self, lo: int, hi: int) -> Any:
+        return self._normalised(self.rows.block(lo, hi))
+
+    def gather(self, index: NDArray[np.intp]) -> Any:
+        return self._normalised(self.rows.gather(index))
+
+    @property
+    def row_bytes(self) -> int:
+        return self.rows.row_bytes
+
+    def release(self) -> None:
+        self.rows.release()
+
+    def _normalised(self, block: Any) -> Any:
+        norms = np.sqrt(sum_squares(block, axis=1))
+        inverse = np.divide(1.0, norms, out=np.ones_like(norms), where=norms > 0)
+        if isinstance(block, np.ndarray):
+            return block * inverse[:, None]
+        return sparse.csr_array(sparse.diags_array(inverse, dtype=self.dtype) @ block)

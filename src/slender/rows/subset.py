@@ -1,0 +1,30 @@
+"""Some of the rows of a store, without a copy: the training part of a split, a few shots."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .base import Rows
+
+
+class SubsetRows(Rows):
+    """Row i is row index[i] of another store."""
+
+    def __init__(self, rows: Rows, index: NDArray[np.intp]) -> None:
+        self.rows, self.index = rows, index
+        self.shape = (len(index), rows.shape[1])
+        self.dtype = rows.dtype
+
+    def block(self, lo: int, hi: int) -> Any:
+        return self.rows.gather(self.index[lo:hi])
+
+    def gather(self, index: NDArray[np.intp]) -> Any:
+        return self.rows.gather(self.index[index])
+
+    @property
+    def row_bytes(self) -> int:
+        return self.rows.row_bytes
+
+    def release(self) -> None:
+        self.rows.release()

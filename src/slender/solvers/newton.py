@@ -1,0 +1,197 @@
+"""Multinomial logistic regression to the optimum: L-BFGS on the shoulders of a Kronecker Newton.
+
+    H0     = (A ⊗ Σ + lam I)⁻¹            A at this theta, Σ once a data set  (curvature/kronecker.py)
+    D      = -H ∇P                        H: H0 corrected by the last `memory` pairs (two loops)
+    t      = root of phi' on a sample     (linesearch.py)
+    theta <- theta + t D                  one pass: objective, gradient, and the next pair
+
+A pair is s = step, y = change of the gradient.  Its part from the data, y - lam s, does not depend
+on lam, so pairs serve the next value of lam of a path too.
+
+The end.  When the gradient is small enough for the certificate (problem/certificate.py) but for the
+intercepts, these take a Newton step of their own, which is one more pass; the certificate found
+there is a proof, and the best dual value seen so far is kept.
+"""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_blas_funcs
+
+from ..curvature import kronecker
+from ..problem import Multinomial, Point
+from ..problem.certificate import certify, hopeful, newton_intercepts
+from .linesearch import LineSample
+
+MEMORY = 10
+TRIALS = 20  # of one line search
+ARMIJO = 1e-4
+NEAR = 30.0  # A is computed with every pass once the gradient is this near to its goal
+NOISE = {"f": 1e-6, "d": 1e-12}  # of the objective: differences below it say nothing
+
+
+class QuasiNewton:
+    """The state of a fit: where it is, what it knows of the curvature, and how far it can be."""
+
+    def __init__(
+        self,
+        problem: Multinomial,
+        rng: np.random.Generator,
+        memory: int = MEMORY,
+        curvature: kronecker.Kronecker | None = None,
+    ) -> None:
+        self.problem = problem
+        self.sample = LineSample(problem, rng)
+        self.curvature = curvature or kronecker.estimate(
+            problem.rows, problem.w, problem.mean, problem.trace / problem.total, rng
+        )
+        self.pairs = Pairs(memory, problem.rows.dtype)
+        self.stalled = False
+        self.decrease = np.inf  # of the last step
+        self.point: Point
+        self.dual = 0.0  # the best lower bound on the optimum at this lam
+
+    @property
+    def gap(self) -> float:
+        """The objective is at most so far above the optimum."""
+        return max(0.0, self.point.objective - self.dual)
+
+    def begin(self, theta: NDArray[Any], lam: float) -> None:
+        """Start at theta, or go on from it at another lam."""
+        self.pairs.change_lam(lam)
+        self.point = self.problem.at(theta, lam)
+        self.sample.move_to(theta)
+        self.dual, self.stalled, self.decrease = 0.0, False, np.inf
+
+    def certified(self, tol: float) -> bool:
+        """Is the optimum proved to within tol times the objective?  May cost a pass or two."""
+        for _ in range(3):
+            goal = tol * self.point.objective
+            if self.gap <= goal:
+                return True
+            if hopeful(self.point) > goal:
+                return False
+            if self.point.A is not None or not self.problem.intercept:
+                certificate = certify(self.problem, self.point)
+                self.dual = max(self.dual, self.point.objective - certificate.gap)
+                if self.gap <= goal:
+                    return True
+                tau = certificate.tau
+            else:
+                tau = -newton_intercepts(self.sample.class_curvature(), self.point.g)
+            if not self.problem.intercept:
+                return False
+            self._accept(self._moved_intercepts(tau))
+        return False
+
+    def bound(self) -> None:
+        """Whatever can be proved here, unless it is nothing: at most one pass."""
+        if hopeful(self.point) >= self.point.objective:
+            return
+        if self.problem.intercept:
+            A = self.sample.class_curvature() if self.point.A is None else self.point.A
+            self._accept(self._moved_intercepts(-newton_intercepts(A, self.point.g)))
+        certificate = certify(self.problem, self.point)
+        self.dual = max(self.dual, self.point.objective - certificate.gap)
+
+    def _moved_intercepts(self, tau: NDArray[np.float64]) -> Point:
+        theta = self.point.theta.copy()
+        theta[:, -1] += tau
+        return self.problem.at(theta, self.point.lam, second=True)
+
+    def step(self, tol: float) -> None:
+        """One step; `stalled` says that rounding allows no further one."""
+        point = self.point
+        near = hopeful(point) <= NEAR * tol * point.objective
+        A = point.A if point.A is not None else self.sample.class_curvature()
+        H0 = self.curvature.inverse(A, point.lam)
+        D = self.pairs.direction(point.gradient, H0)
+        slope = dot(point.gradient, D)
+        if not slope < 0.0:  # rounding has spoilt the pairs
+            self.pairs.clear()
+            D = -(H0 @ point.gradient)
+            slope = dot(point.gradient, D)
+        if not slope < 0.0 or not np.isfinite(slope):
+            self.stalled = True
+            return
+        ridge = point.lam * dot(D[:, :-1], D[:, :-1])
+        t = self.sample.root(self.sample.along(D), slope, ridge)
+        best = self._line_search(D, slope, t, near)
+        if best is None:
+            self.stalled = True
+        else:
+            self._accept(best)
+
+    def _line_search(self, D: NDArray[Any], slope: float, t: float, near: bool) -> Point | None:
+        """The first t, from the sample's guess on, that decreases the objective enough."""
+        point = self.point
+        noise = NOISE[D.dtype.char] * abs(point.objective)
+        for _ in range(TRIALS):
+            theta = point.theta + D.dtype.type(t) * D
+            trial = self.problem.at(theta, point.lam, second=near and self.problem.intercept)
+            new_slope = dot(trial.gradient, D)
+            change = trial.objective - point.objective
+            if change <= ARMIJO * t * slope:
+                return trial
+            if change <= noise and abs(new_slope) <= 0.9 * abs(slope):
+                return trial  # the objective's digits are used up; the slope's are not
+            if new_slope > 0.0:
+                t *= max(0.1, -slope / (new_slope - slope))
+            else:
+                t *= 0.5
+        return None
+
+    def _accept(self, trial: Point) -> None:
+        self.decrease = self.point.objective - trial.objective
+        self.pairs.add(
+            trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
+        )
+        self.point = trial
+        self.sample.move_to(trial.theta)
+
+
+class Pairs:
+    """L-BFGS's memory: steps s and changes of the gradient y."""
+
+    def __init__(self, memory: int, dtype: Any) -> None:
+        self.kept: deque[tuple[NDArray[Any], NDArray[Any]]] = deque(maxlen=memory)
+        self.lam = 0.0
+        self._axpy = get_blas_funcs("axpy", dtype=dtype)
+
+    def clear(self) -> None:
+        self.kept.clear()
+
+    def change_lam(self, lam: float) -> None:
+        """y belongs to the gradient at one lam: y - lam s is the data's part of it."""
+        for s, y in self.kept:
+            y[:, :-1] += y.dtype.type(lam - self.lam) * s[:, :-1]
+        self.lam = lam
+
+    def add(self, s: NDArray[Any], y: NDArray[Any], lam: float) -> None:
+        self.lam = lam
+        size = np.sqrt(dot(s, s) * dot(y, y))
+        if dot(s, y) > np.finfo(s.dtype).eps * size:  # else no curvature can be read from it
+            self.kept.append((s, y))
+
+    def direction(self, gradient: NDArray[Any], H0: Any) -> NDArray[Any]:
+        """-H ∇P by the two loops."""
+        q = -gradient
+        flat = q.reshape(-1)
+        alphas = []
+        for s, y in reversed(self.kept):
+            alpha = dot(s, q) / dot(s, y)
+            alphas.append(alpha)
+            self._axpy(y.reshape(-1), flat, a=-alpha)
+        q = H0 @ q
+        flat = q.reshape(-1)
+        for (s, y), alpha in zip(self.kept, reversed(alphas), strict=True):
+            beta = dot(y, q) / dot(s, y)
+            self._axpy(s.reshape(-1), flat, a=alpha - beta)
+        return q
+
+
+def dot(A: NDArray[Any], B: NDArray[Any]) -> float:
+    """<A, B>."""
+    return float(np.vdot(A, B))

@@ -1,0 +1,211 @@
+"""The multinomial pass, its certificate and its curvature equal their definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+from scipy import sparse
+
+import naive
+from slender.curvature import kronecker
+from slender.problem import Multinomial
+from slender.problem.certificate import certify, hopeful
+from slender.problem.exponential import exp
+from slender.rows import as_rows, threads
+from slender.solvers.linesearch import LineSample
+from slender.solvers.newton import Pairs
+
+
+def drawn(seed, n=60, d=5, C=4, weights=True, intercept=True, form=np.asarray):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) @ np.diag(2.0 ** -np.arange(d)) + rng.standard_normal(d)
+    y = rng.permutation(np.arange(n) % C).astype(np.int32)
+    w = (rng.random(n) if weights else np.ones(n)) / n
+    w[y == 0] *= 3
+    problem = Multinomial(as_rows(form(X)), y, w.astype(as_rows(form(X)).dtype), C, intercept)
+    theta = problem.start() + 0.3 * rng.standard_normal((C, d + 1)).astype(problem.rows.dtype)
+    if not intercept:
+        theta[:, -1] = 0
+    return X, y, w, problem, theta
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_one_pass_gives_objective_gradient_and_class_curvature(monkeypatch, form, intercept):
+    monkeypatch.setattr(threads, "CACHE_BYTES", 400)  # several blocks
+    X, y, w, problem, theta = drawn(0, intercept=intercept, form=form)
+    lam = 0.1
+    tol = 1e-5 if problem.rows.dtype == np.float32 else 1e-12
+    point = problem.at(theta, lam, second=True)
+    W, b = problem.model(theta)
+    assert point.objective == pytest.approx(naive.multinomial(X, y, w, W, b, lam), rel=tol)
+    P = naive.softmax(X @ W.T + b)
+    A = np.diag(w @ P) - (P * w[:, None]).T @ P
+    np.testing.assert_allclose(point.A, A, atol=tol)
+    # the gradient in the coordinates (W, b'), by differences of the objective
+    h = 1e-6
+    for c, j in [(0, 0), (1, 2), (3, 4)] + ([(0, 5), (2, 5)] if intercept else []):
+        moved = theta.astype(float)
+        moved[c, j] += h
+        up = naive.multinomial(X, y, w, *problem.model(moved), lam)
+        moved[c, j] -= 2 * h
+        down = naive.multinomial(X, y, w, *problem.model(moved), lam)
+        assert point.gradient[c, j] == pytest.approx((up - down) / (2 * h), abs=1e-6)
+    assert problem.passes == 1
+    if intercept:
+        np.testing.assert_allclose(problem.theta(W, b), theta, atol=1e-5)
+
+
+def test_no_thread_count_changes_the_objective(monkeypatch):
+    _, _, _, problem, theta = drawn(1, n=500)
+    monkeypatch.setattr(threads, "CACHE_BYTES", 2000)
+    values = []
+    for count in (1, 2, 5):
+        monkeypatch.setattr(threads, "get_num_threads", lambda count=count: count)
+        values.append(problem.at(theta, 0.1).objective)
+    assert np.ptp(values) < 1e-13
+
+
+@given(st.integers(0, 10**6), st.floats(-4, 2), st.booleans(), st.floats(0, 1))
+def test_the_certificate_is_never_below_the_truth(seed, log_lam, intercept, far):
+    X, y, w, problem, theta = drawn(seed, n=30, d=3, C=3, intercept=intercept)
+    lam = 10.0**log_lam
+    optimum, W, b = naive.multinomial_optimum(X, y, w, lam, intercept)
+    theta = (1 - far) * problem.theta(W, b) + far * theta
+    point = problem.at(theta, lam, second=True)
+    certificate = certify(problem, point)
+    assert certificate.gap >= point.objective - optimum - 1e-12
+    assert certificate.gap <= point.objective
+    if intercept:  # the step it proposes tightens it: the intercepts' part is quadratically small
+        theta = theta.copy()
+        theta[:, -1] += certificate.tau
+        point = problem.at(theta, lam, second=True)
+        assert certify(problem, point).gap >= point.objective - optimum - 1e-12
+
+
+def test_the_certificate_vanishes_at_the_optimum():
+    X, y, w, problem, _ = drawn(3)
+    optimum, W, b = naive.multinomial_optimum(X, y, w, 0.01)
+    point = problem.at(problem.theta(W, b), 0.01, second=True)
+    assert certify(problem, point).gap <= 1e-9
+    assert hopeful(point) <= 1e-9
+    assert point.objective == pytest.approx(optimum, rel=1e-12)
+
+
+def test_the_gradient_alone_is_no_bound_with_free_intercepts():
+    """Why the certificate is more than ‖∇‖²/(2 lam)."""
+    X, y, w, problem, _ = drawn(5)
+    lam = 10.0
+    optimum, W, b = naive.multinomial_optimum(X, y, w, lam)
+    theta = problem.theta(W, b + np.array([1.0, -1.0, 0.0, 0.0]))
+    point = problem.at(theta, lam, second=True)
+    naive_bound = (point.gradient**2).sum() / (2 * lam)
+    assert naive_bound < point.objective - optimum <= certify(problem, point).gap
+
+
+def test_without_penalty_the_objective_is_the_bound():
+    _, _, _, problem, theta = drawn(6)
+    point = problem.at(theta, 0.0, second=True)
+    assert certify(problem, point).gap == point.objective
+    assert hopeful(point) == np.inf
+
+
+def test_kronecker_inverse_is_the_inverse():
+    X, y, w, problem, _ = drawn(7, n=200, d=5, C=3)
+    rng = np.random.default_rng(0)
+    scale = problem.trace / problem.total
+    curvature = kronecker.estimate(problem.rows, problem.w, problem.mean, scale, rng)
+    point = problem.at(problem.start(), 0.1, second=True)
+    centred = X - problem.mean
+    sigma = (centred * (w / w.sum())[:, None]).T @ centred
+    H = np.kron(point.A, sigma) + 0.1 * np.eye(15)
+    G = rng.standard_normal((3, 6))
+    G[:, -1] -= G[:, -1].mean()
+    got = curvature.inverse(point.A, 0.1) @ G
+    want = np.linalg.solve(H, G[:, :-1].ravel()).reshape(3, 5)
+    np.testing.assert_allclose(got[:, :-1], want, rtol=1e-8)
+    np.testing.assert_allclose(point.A @ got[:, -1], G[:, -1], atol=1e-10)
+
+
+def test_kronecker_with_a_few_eigenpairs_is_exact_on_their_span(monkeypatch):
+    monkeypatch.setattr(kronecker, "FULL_RANK", 2)
+    monkeypatch.setattr(kronecker, "MAX_RANK", 3)
+    _, _, _, problem, _ = drawn(8, n=300, d=8, C=3)
+    rng = np.random.default_rng(0)
+    scale = problem.trace / problem.total
+    few = kronecker.estimate(problem.rows, problem.w, problem.mean, scale, rng)
+    assert few.P.shape == (8, 3)
+    A = problem.at(problem.start(), 0.1, second=True).A
+    a, U = np.linalg.eigh(A)
+    G = np.zeros((3, 9))
+    G[:, :-1] = np.outer(U[:, 2], few.P[:, 1])
+    got = few.inverse(A, 0.1) @ G
+    np.testing.assert_allclose(got[:, :-1], G[:, :-1] / (a[2] * few.s[1] + 0.1), atol=1e-10)
+    off = rng.standard_normal(8)
+    off -= few.P @ (few.P.T @ off)
+    G[:, :-1] = np.outer(U[:, 2], off)
+    got = few.inverse(A, 0.1) @ G
+    np.testing.assert_allclose(got[:, :-1], G[:, :-1] / (a[2] * few.rest + 0.1), atol=1e-10)
+    assert few.s.sum() + 5 * few.rest == pytest.approx(scale)
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e-3, 10.0])
+def test_the_line_search_finds_the_minimum_along_a_direction(lam):
+    _, _, _, problem, theta = drawn(9)
+    sample = LineSample(problem, np.random.default_rng(0))  # all rows: there are few
+    sample.move_to(theta)
+    point = problem.at(theta, lam, second=True)
+    np.testing.assert_allclose(sample.class_curvature(), point.A, atol=1e-12)
+    D = -point.gradient
+    slope = float((point.gradient * D).sum())
+    t = sample.root(sample.along(D), slope, lam * float((D[:, :-1] ** 2).sum()))
+    end = problem.at(theta + t * D, lam)
+    assert abs((end.gradient * D).sum()) < 0.05 * abs(slope)
+    assert end.objective < point.objective
+
+
+def test_two_loops_are_bfgs():
+    """On the same pairs, the recursion equals the product form of BFGS."""
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((6, 6))
+    H = M @ M.T + np.eye(6)
+    pairs = Pairs(3, np.float64)
+    H0 = np.diag(rng.random(6) + 0.5)
+    B = H0.copy()
+    for _ in range(3):
+        s = rng.standard_normal((2, 3))
+        y = (H @ s.ravel()).reshape(2, 3)
+        pairs.add(s, y, 0.0)
+        rho = 1 / (s.ravel() @ y.ravel())
+        V = np.eye(6) - rho * np.outer(y, s)
+        B = V.T @ B @ V + rho * np.outer(s, s)
+
+    class Inverse:
+        def __matmul__(self, G):
+            return (H0 @ G.ravel()).reshape(2, 3)
+
+    g = rng.standard_normal((2, 3))
+    np.testing.assert_allclose(pairs.direction(g, Inverse()).ravel(), -B @ g.ravel(), rtol=1e-10)
+    pairs.change_lam(0.5)  # the last column is the intercept's and has no penalty
+    s, y = pairs.kept[0]
+    np.testing.assert_allclose(y[:, -1], (H @ s.ravel()).reshape(2, 3)[:, -1])
+    want = (H @ s.ravel()).reshape(2, 3)[:, :-1] + 0.5 * s[:, :-1]
+    np.testing.assert_allclose(y[:, :-1], want)
+
+
+@njit
+def _exp_all(x):
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        out[i] = exp(x[i])
+    return out
+
+
+def test_the_fast_exponential_is_exact_to_rounding():
+    x = -np.concatenate([np.linspace(0, 87, 200_001), [0.0, 1e-8, 86.9999]]).astype(np.float32)
+    want = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(_exp_all(x), want, rtol=2.5e-7)
+    assert _exp_all(np.float32([-1e30, -100.0])).max() < 1e-37
+    assert _exp_all(np.float32([0.0]))[0] == 1.0
+    np.testing.assert_allclose(_exp_all(x.astype(np.float64)), want, rtol=1e-15)
