@@ -89,6 +89,8 @@ def multinomial_optimum(X, y, w, lam, intercept=True, steps=200):
     """
     n, d = X.shape
     C = int(y.max()) + 1
+    mean = X.mean(axis=0) if intercept else np.zeros(d)  # a free intercept takes it up
+    X = X - mean
     Z = np.column_stack([X, np.ones(n)]) if intercept else X
     k = Z.shape[1]
     ridge = np.full(k, lam)
@@ -115,4 +117,4 @@ def multinomial_optimum(X, y, w, lam, intercept=True, steps=200):
         if t <= 1e-12 or -(gradient * step).sum() < 1e-15 * max(before, 1e-12):
             break
         T = T + t * step
-    return value(T), T[:, :d], T[:, d] if intercept else np.zeros(C)
+    return value(T), T[:, :d], T[:, d] - T[:, :d] @ mean if intercept else np.zeros(C)

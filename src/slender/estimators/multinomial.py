@@ -15,7 +15,7 @@ from ..problem import Multinomial
 from ..rows import Rows
 from ..solvers.loop import Record
 from .linear import LinearClassifier
-from .validation import check_finite, check_positive, read_labels
+from .validation import check_finite, check_positive, read_labels, shown
 
 
 class MultinomialClassifier(LinearClassifier):
@@ -87,12 +87,11 @@ class MultinomialClassifier(LinearClassifier):
         lost = np.setdiff1d(np.arange(len(self.classes_)), codes[weight > 0])
         if len(lost):
             raise ValueError(
-                f"class {self.classes_[lost[0]]!r} has no training row of positive weight; "
+                f"class {shown(self.classes_[lost[0]])} has no training row of positive weight; "
                 "leave it out, or give its rows a weight"
             )
         w = (weight / np.count_nonzero(weight)).astype(rows.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
-            problem = Multinomial(rows, codes, w, len(self.classes_), bool(self.fit_intercept))
+        problem = Multinomial(rows, codes, w, len(self.classes_), bool(self.fit_intercept))
         if not np.isfinite(problem.trace):
             check_finite(rows)
             raise ValueError(

@@ -25,6 +25,7 @@ from .validation import (
     check_positive,
     generator,
     read_rows,
+    shown,
 )
 
 LOWEST, HIGHEST = 1e-6, 1e5  # the range of Cs=45
@@ -126,6 +127,7 @@ class LinearProbe(MultinomialClassifier):
         Cs = self._read_cs()
         rng = generator(self.random_state)
         raw = read_rows(self, X, reset=True)
+        check_finite(raw)  # before any split, so that an error names the user's row
         codes = self._read_codes(y, raw.shape[0])
         weight = read_sample_weight(sample_weight, raw)
         rows, columns = self._scaled(raw)
@@ -251,7 +253,7 @@ class LinearProbe(MultinomialClassifier):
         unknown = np.flatnonzero(self.classes_[place] != y_val)
         if len(unknown):
             raise ValueError(
-                f"validation holds class {y_val[unknown[0]]!r}, which no training row has; "
+                f"validation holds class {shown(y_val[unknown[0]])}, which no training row has; "
                 "leave its rows out"
             )
         return self._scaled_as(val, columns), place.astype(np.int32)
@@ -262,7 +264,6 @@ class LinearProbe(MultinomialClassifier):
         """The rows as they are fitted, and what each column was multiplied with."""
         columns = None
         if self.scale == "standard":
-            check_finite(rows)
             scaler = StandardScaler(with_mean=False)  # the intercept takes up any mean
             for lo, hi in blocks(rows.shape[0], rows.row_bytes):
                 scaler.partial_fit(rows.block(lo, hi))

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
+from .validation import shown
+
 
 class Part(NamedTuple):
     """One split: rows to fit on, rows to judge on."""
@@ -37,7 +39,7 @@ def folds(splitter: Any, X: Any, y: Any, codes: NDArray[np.int32], names: Any) -
         lost = np.setdiff1d(np.arange(len(names)), codes[train])
         if len(lost):
             raise ValueError(
-                f"class {names[lost[0]]!r} has no row in the training part of split {number}; "
+                f"class {shown(names[lost[0]])} has no row in the training part of split {number}; "
                 "use a splitter that keeps all classes (StratifiedKFold), or fewer folds"
             )
         yield Part(np.sort(train), np.sort(held_out))

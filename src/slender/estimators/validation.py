@@ -71,15 +71,20 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     if classes is not None:
         unknown = np.setdiff1d(names, classes)
         if len(unknown):
-            raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes given first")
+            raise ValueError(f"y holds {shown(unknown[0])}, which is not among the classes given first")
         names = np.asarray(classes)
         codes = np.searchsorted(names, y)
     if len(names) < 2:
         raise ValueError(
-            f"y holds one class only ({names[0]!r}); a classifier needs at least two classes"
+            f"y holds one class only ({shown(names[0])}); a classifier needs at least two classes"
         )
     binary = len(names) == 2
     return Codes(codes.astype(np.int32), int(binary)), names, 1 if binary else len(names)
+
+
+def shown(label: Any) -> str:
+    """A label as its user wrote it: 'cat' or 3, not np.int64(3)."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def check_length(n_labels: int, n_rows: int) -> None:

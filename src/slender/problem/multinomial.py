@@ -78,8 +78,9 @@ class Multinomial:
 
         def work(mine: NDArray[np.float64], lo: int, hi: int, block: Any) -> None:
             w = self.w[lo:hi]
-            mine[:d] += w @ block
-            mine[d] += w @ sum_squares(block, axis=1)
+            with np.errstate(over="ignore", invalid="ignore"):  # the caller asks if all are finite
+                mine[:d] += w @ block
+                mine[d] += w @ sum_squares(block, axis=1)
 
         sums = sum(map_blocks(self.rows, start, work))
         self.mean = (sums[:d] / self.total).astype(self.rows.dtype)

@@ -42,6 +42,10 @@ class LineSample:
         self.scores = self.X @ theta[:, :-1].T
         self.scores += theta[:, -1]
 
+    def move(self, step: NDArray[Any], t: float) -> None:
+        """The scores at theta + t D, for step = D x."""
+        self.scores += self.scores.dtype.type(t) * step
+
     def class_curvature(self) -> NDArray[np.float64]:
         """A = Σ w (diag p - p pᵀ) of the sample."""
         P = self.scores - self.scores.max(axis=1, keepdims=True)

@@ -30,6 +30,7 @@ TRIALS = 20  # of one line search
 ARMIJO = 1e-4
 NEAR = 30.0  # A is computed with every pass once the gradient is this near to its goal
 NOISE = {"f": 1e-6, "d": 1e-12}  # of the objective: differences below it say nothing
+STILL, STILL_STEPS = 1e-2, 20  # so many steps that together gain less than this of the noise: stop
 
 
 class QuasiNewton:
@@ -64,6 +65,7 @@ class QuasiNewton:
         self.point = self.problem.at(theta, lam)
         self.sample.move_to(theta)
         self.dual, self.stalled, self.decrease = 0.0, False, np.inf
+        self._lowest, self._still = self.point.objective, 0
 
     def certified(self, tol: float) -> bool:
         """Is the optimum proved to within tol times the objective?  May cost a pass or two."""
@@ -99,6 +101,7 @@ class QuasiNewton:
     def _moved_intercepts(self, tau: NDArray[np.float64]) -> Point:
         theta = self.point.theta.copy()
         theta[:, -1] += tau
+        self.sample.move(tau.astype(theta.dtype), 1.0)
         return self.problem.at(theta, self.point.lam, second=True)
 
     def step(self, tol: float) -> None:
@@ -117,14 +120,18 @@ class QuasiNewton:
             self.stalled = True
             return
         ridge = point.lam * dot(D[:, :-1], D[:, :-1])
-        t = self.sample.root(self.sample.along(D), slope, ridge)
-        best = self._line_search(D, slope, t, near)
-        if best is None:
+        step = self.sample.along(D)
+        t = self.sample.root(step, slope, ridge)
+        t, trial = self._line_search(D, slope, t, near)
+        if trial is None:
             self.stalled = True
         else:
-            self._accept(best)
+            self.sample.move(step, t)
+            self._accept(trial)
 
-    def _line_search(self, D: NDArray[Any], slope: float, t: float, near: bool) -> Point | None:
+    def _line_search(
+        self, D: NDArray[Any], slope: float, t: float, near: bool
+    ) -> tuple[float, Point | None]:
         """The first t, from the sample's guess on, that decreases the objective enough."""
         point = self.point
         noise = NOISE[D.dtype.char] * abs(point.objective)
@@ -134,22 +141,27 @@ class QuasiNewton:
             new_slope = dot(trial.gradient, D)
             change = trial.objective - point.objective
             if change <= ARMIJO * t * slope:
-                return trial
+                return t, trial
             if change <= noise and abs(new_slope) <= 0.9 * abs(slope):
-                return trial  # the objective's digits are used up; the slope's are not
+                return t, trial  # the objective's digits are used up; the slope's are not
             if new_slope > 0.0:
                 t *= max(0.1, -slope / (new_slope - slope))
             else:
                 t *= 0.5
-        return None
+        return t, None
 
     def _accept(self, trial: Point) -> None:
         self.decrease = self.point.objective - trial.objective
+        least = STILL * NOISE[trial.theta.dtype.char] * trial.objective
+        if trial.objective < self._lowest - least:
+            self._lowest, self._still = trial.objective, 0
+        else:
+            self._still += 1
+        self.stalled = self._still >= STILL_STEPS
         self.pairs.add(
             trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
         )
         self.point = trial
-        self.sample.move_to(trial.theta)
 
 
 class Pairs:

@@ -1,0 +1,253 @@
+"""LogisticClassifier: the certificate is the test."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import naive
+from slender import LogisticClassifier, load_model, save_model
+from slender.lab.datasets import planted
+
+
+@parametrize_with_checks([LogisticClassifier()])
+def test_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+def blobs(n=120, d=6, C=4, seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((C, d))
+    y = rng.permutation(np.arange(n) % C)
+    return centres[y] * spread + rng.standard_normal((n, d)), y
+
+
+def duplicated(X, y):
+    return np.column_stack([X, X, X[:, :2]]), y
+
+
+def wide(X, y):
+    return np.random.default_rng(1).standard_normal((len(X), 300)) + 0.0 * X[:, :1], y
+
+
+def poor_rank(X, y):
+    return X @ np.diag([1, 1, 0, 0, 0, 0]) @ np.random.default_rng(2).standard_normal((6, 9)), y
+
+
+PROBLEMS = {
+    "blobs": lambda: blobs(),
+    "float32": lambda: (blobs()[0].astype(np.float32), blobs()[1]),
+    "csr": lambda: (sparse.csr_array(blobs()[0]), blobs()[1]),
+    "binary": lambda: blobs(C=2),
+    "separable": lambda: blobs(spread=20.0),
+    "zero variance": lambda: (np.column_stack([blobs()[0], np.zeros(120)]), blobs()[1]),
+    "constant column": lambda: (np.column_stack([blobs()[0], np.full(120, 1e3)]), blobs()[1]),
+    "duplicated columns": lambda: duplicated(*blobs()),
+    "rank deficient": lambda: poor_rank(*blobs()),
+    "n < d": lambda: wide(*blobs(n=40)),
+    "badly scaled": lambda: (blobs()[0] * 10.0 ** np.arange(-3, 3), blobs()[1]),
+    "far from zero": lambda: (blobs()[0] + 1e3, blobs()[1]),
+    "one row of a class": lambda: (blobs()[0], np.where(np.arange(120) == 7, 9, blobs()[1] % 3)),
+    "all rows equal": lambda: (np.ones((30, 3)), np.arange(30) % 3),
+}
+
+
+def dense(X):
+    return np.asarray(X.todense() if sparse.issparse(X) else X, np.float64)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_gap_is_proved_and_true(name, C):
+    """gap_ <= tol objective_, and never below objective - optimum of an independent solver."""
+    X, y = PROBLEMS[name]()
+    tol = 1e-4 if name != "far from zero" else 1e-3
+    model = LogisticClassifier(C, tol=tol, random_state=0).fit(X, y)
+    classes, codes = np.unique(y, return_inverse=True)
+    n = len(y)
+    lam = (2.0 if len(classes) == 2 else 1.0) / (n * C)
+    w = np.full(n, 1 / n)
+    shape = (len(classes), X.shape[1])
+    if np.prod(shape) < 100:
+        optimum, *_ = naive.multinomial_optimum(dense(X), codes, w, lam)
+    else:
+        # sum over classes is 0 at the optimum, so the two-row and one-row forms agree
+        rival = LogisticRegression(C=C, tol=1e-12, max_iter=10**5).fit(dense(X), y)
+        optimum = naive.multinomial(dense(X), codes, w, rival.coef_, rival.intercept_, lam)
+    W, b = model._both_rows()
+    objective = naive.multinomial(dense(X), codes, w, W.astype(float), b.astype(float), lam)
+    noise = 1e-6 if X.dtype == np.float32 else 1e-10
+    assert objective == pytest.approx(model.objective_, rel=1e-5 if noise > 1e-8 else 1e-9)
+    assert model.gap_ <= tol * model.objective_
+    assert objective - optimum <= model.gap_ + noise * objective
+    assert objective >= optimum * (1 - noise)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_the_same_optimum_as_sklearn(C):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16.0
+    for labels in (y, y > 4):
+        for options in ({}, {"fit_intercept": False}, {"class_weight": "balanced"}):
+            ours = LogisticClassifier(C, tol=1e-9, **options).fit(X, labels)
+            theirs = LogisticRegression(C=C, tol=1e-10, max_iter=10**5, **options).fit(X, labels)
+            assert ours.coef_.shape == theirs.coef_.shape
+            np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=3e-4)
+            np.testing.assert_allclose(
+                ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4
+            )
+            np.testing.assert_allclose(
+                np.exp(ours.predict_log_proba(X[:9])), ours.predict_proba(X[:9])
+            )
+
+
+def test_weights_are_repetitions():
+    X, y = blobs()
+    counts = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = LogisticClassifier(1.0, tol=1e-8).fit(X, y, sample_weight=counts)
+    repeated = LogisticClassifier(1.0, tol=1e-8).fit(np.repeat(X, counts, 0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
+
+
+def test_half_precision_and_float32_agree_with_float64():
+    X, y = load_digits(return_X_y=True)
+    models = [
+        LogisticClassifier(0.01, tol=1e-6).fit(X.astype(kind), y)
+        for kind in (np.float64, np.float32, np.float16, np.uint8)
+    ]
+    for model in models[1:]:
+        assert model.coef_.dtype == np.float32
+        assert model.objective_ == pytest.approx(models[0].objective_, rel=2e-6)
+
+
+def test_separable_without_penalty_says_so():
+    X, y = blobs(spread=20.0)
+    with pytest.warns(ConvergenceWarning, match="optimum lies at infinity"):
+        model = LogisticClassifier(np.inf).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.score(X, y) == 1.0
+
+
+def test_without_penalty_but_not_separable():
+    X, y = blobs(n=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LogisticClassifier(np.inf, tol=1e-6).fit(X, y)
+    rival = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10**5).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), rival.predict_proba(X), atol=1e-3)
+    assert model.gap_ == model.objective_  # nothing better can be proved
+
+
+def test_too_few_passes_warn_with_the_gap():
+    X, y = blobs()
+    with pytest.warns(ConvergenceWarning, match="raise max_iter=2, or tol=") as caught:
+        model = LogisticClassifier(10.0, max_iter=2).fit(X, y)
+    assert f"{model.gap_:.2g}" in str(caught[0].message)
+    assert model.n_iter_ <= 4
+
+
+def test_a_tolerance_below_rounding_warns_and_stops():
+    X, y = blobs()
+    with pytest.warns(ConvergenceWarning, match="float32 allows no further step"):
+        LogisticClassifier(1.0, tol=1e-14).fit(X.astype(np.float32), y)
+
+
+def test_warm_start_saves_passes():
+    data = planted(2000, 30, 5, n_test=10, separation=0.5)
+    model = LogisticClassifier(1.0, warm_start=True, random_state=0)
+    cold = model.fit(data.X_train, data.y_train).n_iter_
+    warm = model.set_params(C=1.2).fit(data.X_train, data.y_train).n_iter_
+    assert warm < cold
+    again = model.fit(data.X_train, data.y_train).n_iter_
+    assert again <= 3
+    y = np.where(data.y_train == 4, 3, data.y_train)  # other classes: a cold start
+    assert len(model.fit(data.X_train, y).coef_) == 4
+
+
+def test_ctrl_c_keeps_the_best_so_far():
+    X, y = blobs()
+
+    def press(record, weights):
+        if record["passes"] >= 5:
+            raise KeyboardInterrupt
+
+    model = LogisticClassifier(100.0, tol=1e-10, callbacks=[press])
+    with pytest.warns(ConvergenceWarning, match="interrupted: after"):
+        model.fit(X, y)
+    assert model.coef_.shape == (4, 6)
+    assert model.trace_[-1]["objective"] == model.objective_
+
+
+def test_callbacks_see_each_step_and_may_end_it():
+    X, y = blobs()
+    seen = []
+
+    def watch(record, weights):
+        seen.append((record["objective"], weights()[0].shape))
+        return len(seen) == 3
+
+    model = LogisticClassifier(100.0, tol=1e-10, callbacks=[watch]).fit(X, y)
+    assert [shape for _, shape in seen] == [(4, 6)] * 3
+    assert len(model.trace_) == 3
+    objectives = [record["objective"] for record in model.trace_]
+    assert objectives == sorted(objectives, reverse=True)
+    assert all(record["gap"] >= 0 for record in model.trace_)
+
+
+def test_the_trace_ends_at_the_certificate():
+    model = LogisticClassifier(1.0).fit(*blobs())
+    last = model.trace_[-1]
+    assert (last["objective"], last["gap"]) == (model.objective_, model.gap_)
+    assert last["passes"] == model.n_iter_
+    seconds = [record["seconds"] for record in model.trace_]
+    assert seconds == sorted(seconds)
+
+
+def test_the_same_seed_gives_the_same_model():
+    data = planted(3000, 40, 8, n_test=10)
+    a, b = (LogisticClassifier(random_state=3).fit(data.X_train, data.y_train) for _ in range(2))
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"C": 0.0}, "C=0.0 must be"),
+        ({"C": -1.0}, "C=-1.0 must be"),
+        ({"C": np.nan}, "C=nan must be"),
+        ({"tol": 0.0}, "tol=0.0 must be"),
+        ({"max_iter": 0}, "max_iter=0 must be"),
+        ({"max_iter": 1.5}, "max_iter=1.5 must be"),
+    ],
+)
+def test_bad_settings_are_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        LogisticClassifier(**options).fit(*blobs())
+
+
+def test_bad_data_is_named():
+    X, y = blobs()
+    bad = X.copy()
+    bad[7, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN at row 7, column 2"):
+        LogisticClassifier().fit(bad, y)
+    with pytest.raises(ValueError, match="gives each row one class"):
+        LogisticClassifier().fit(X, np.eye(4, dtype=int)[y])
+    with pytest.raises(ValueError, match="class 2 has no training row of positive weight"):
+        LogisticClassifier().fit(X, y, sample_weight=(y != 2).astype(float))
+    with pytest.raises(ValueError, match="overflow float32"):
+        LogisticClassifier().fit(np.float32(X * 1e25), y)
+
+
+def test_a_saved_model_predicts_the_same(tmp_path):
+    X, y = blobs()
+    model = LogisticClassifier(0.3).fit(X, y)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert (loaded.gap_, loaded.C) == (model.gap_, 0.3)

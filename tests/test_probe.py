@@ -1,0 +1,270 @@
+"""LinearProbe: the path, the choice, the final certified model."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, log_loss, top_k_accuracy_score
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from slender import LinearProbe, LogisticClassifier, load_model, save_model
+from slender.estimators.probe import turned
+from slender.lab.datasets import planted
+
+FIELDS = {
+    "C", "objective", "gap", "top1", "top5", "mean_per_class", "log_loss", "passes", "seconds",
+}  # fmt: skip
+
+
+def a_split_is_of_rows(estimator):
+    """A weighted row is held out or not as one; repeated rows are split one by one."""
+    why = "rows are split, not weights"
+    checks = ("dense_data", "sparse_data")
+    return {f"check_sample_weight_equivalence_on_{kind}": why for kind in checks}
+
+
+@parametrize_with_checks(
+    [LinearProbe(5, validation=0.4, random_state=0)], expected_failed_checks=a_split_is_of_rows
+)
+def test_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted(1500, 40, 8, n_test=500, separation=0.5)
+
+
+@pytest.fixture(scope="module")
+def probe(data):
+    return LinearProbe(24, random_state=0).fit(data.X_train, data.y_train)
+
+
+def test_a_path_walks_up_chooses_and_certifies(data, probe):
+    assert all(set(record) == FIELDS for record in probe.path_)
+    Cs = [record["C"] for record in probe.path_]
+    assert Cs == sorted(Cs)
+    assert Cs[0] == pytest.approx(1e-6)
+    best = max(record["top1"] for record in probe.path_)
+    assert probe.C_ == next(r["C"] for r in probe.path_ if r["top1"] == best)
+    assert probe.gap_ <= probe.tol * probe.objective_
+    exact = LogisticClassifier(probe.C_, tol=1e-6).fit(data.X_train, data.y_train)
+    assert probe.objective_ == pytest.approx(exact.objective_, rel=1.1e-3)
+    assert probe.score(data.X_test, data.y_test) == pytest.approx(
+        exact.score(data.X_test, data.y_test), abs=0.01
+    )
+
+
+def test_the_figures_of_the_path_are_sklearn_s(data):
+    X_val, y_val = data.X_test, data.y_test
+    C = 0.3
+    probe = LinearProbe([C], validation=(X_val, y_val), tol=1e-6).fit(data.X_train, data.y_train)
+    rival = LogisticRegression(C=C, tol=1e-9, max_iter=10**4).fit(data.X_train, data.y_train)
+    P = rival.predict_proba(X_val)
+    (record,) = probe.path_
+    assert record["top1"] == pytest.approx(rival.score(X_val, y_val), abs=0.003)
+    assert record["top5"] == pytest.approx(top_k_accuracy_score(y_val, P, k=5), abs=0.003)
+    balanced = balanced_accuracy_score(y_val, rival.predict(X_val))
+    assert record["mean_per_class"] == pytest.approx(balanced, abs=0.003)
+    assert record["log_loss"] == pytest.approx(log_loss(y_val, P), rel=1e-3)
+
+
+def test_the_full_path_has_every_c_and_the_same_choice(data, probe):
+    full = LinearProbe(24, full=True, random_state=0).fit(data.X_train, data.y_train)
+    assert len(full.path_) == 24 > len(probe.path_)
+    assert full.C_ == probe.C_
+    objectives = [record["objective"] for record in full.path_]
+    for stronger, weaker in pairwise(objectives):  # a weaker penalty has a lower optimum
+        assert weaker <= stronger * (1 + 1e-3)
+
+
+def test_when_a_path_has_turned():
+    def path(*top1, rising=True):
+        return [{"top1": a, "log_loss": k if rising else -k} for k, a in enumerate(top1)]
+
+    assert not turned(path(0.5, 0.6, 0.7), 100)
+    assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5), 100)  # three after the best
+    assert turned(path(0.5, 0.9, 0.7, 0.6, 0.5, 0.5), 100)
+    assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5, 0.5, rising=False), 100)
+    assert not turned(path(0.5, *[0.9] * 7), 100)  # a plateau, and not yet long
+    assert turned(path(0.5, *[0.9] * 10), 100)
+
+
+def test_only_training_rows_choose(data):
+    """The final model of another test set is the same: X_test is nowhere in fit."""
+    index = np.arange(len(data.y_train))
+    seen = []
+    probe = LinearProbe(6, random_state=1, callbacks=[lambda r, w: seen.append(r["C"])])
+    probe.fit(data.X_train, data.y_train)
+    assert seen == [record["C"] for record in probe.path_]
+    again = LinearProbe(6, random_state=1).fit(data.X_train[index], data.y_train[index])
+    np.testing.assert_array_equal(probe.coef_, again.coef_)
+
+
+def test_cross_validation(data):
+    splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+    probe = LinearProbe(6, validation=splitter, random_state=0).fit(data.X_train, data.y_train)
+    train, test = next(splitter.split(data.X_train, data.y_train))
+    parts = [
+        LogisticRegression(C=probe.C_, tol=1e-6, max_iter=10**4)
+        .fit(data.X_train[train], data.y_train[train])
+        .score(data.X_train[test], data.y_train[test])
+        for train, test in splitter.split(data.X_train, data.y_train)
+    ]
+    best = max(record["top1"] for record in probe.path_)
+    assert best == pytest.approx(np.mean(parts), abs=0.01)
+    assert probe.gap_ <= 1e-3 * probe.objective_
+
+
+def test_a_class_missing_from_a_fold_is_named():
+    X, y = np.random.default_rng(0).standard_normal((30, 4)), np.arange(30) // 10
+    with pytest.raises(ValueError, match="class 0 has no row in the training part of split 0"):
+        LinearProbe(3, validation=KFold(3)).fit(X, y)
+
+
+def test_a_class_of_one_row_stays_in_training():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 3
+    y[0] = 7
+    probe = LinearProbe(4, random_state=0).fit(X, y)
+    assert probe.classes_.tolist() == [0, 1, 2, 7]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("scale", "rival"), [("standard", StandardScaler(with_mean=False)), ("l2", Normalizer())]
+)
+def test_scaled_probes_take_raw_features(data, scale, rival, form):
+    X = np.float64(data.X_train) * 3.0 ** np.linspace(-2, 2, 40)
+    X[:, 3] = 0.0
+    X_form = form(X)
+    probe = LinearProbe([0.5], scale=scale, tol=1e-8, random_state=0).fit(X_form, data.y_train)
+    pipe = make_pipeline(rival, LogisticRegression(C=0.5, tol=1e-10, max_iter=10**5))
+    pipe.fit(X_form, data.y_train)
+    np.testing.assert_allclose(
+        probe.predict_proba(X_form), pipe.predict_proba(X_form), atol=2e-4
+    )
+    assert probe.coef_.shape == (8, 40)
+
+
+def test_few_shots(data):
+    probe = LinearProbe(5, shots=4, random_state=0).fit(data.X_train, data.y_train)
+    same = LinearProbe(5, shots=4, random_state=0).fit(data.X_train, data.y_train)
+    other = LinearProbe(5, shots=4, random_state=1).fit(data.X_train, data.y_train)
+    np.testing.assert_array_equal(probe.coef_, same.coef_)
+    assert not np.array_equal(probe.coef_, other.coef_)
+    all_rows = LinearProbe(5, random_state=0).fit(data.X_train, data.y_train)
+    assert probe.score(data.X_test, data.y_test) < all_rows.score(data.X_test, data.y_test)
+    with pytest.warns(UserWarning, match="fewer than shots=500"):
+        LinearProbe([0.1], shots=500, random_state=0).fit(data.X_train, data.y_train)
+    by_folds = LinearProbe([0.1], shots=4, validation=StratifiedKFold(2), random_state=0)
+    by_folds.fit(data.X_train, data.y_train)
+    assert by_folds.score(data.X_test, data.y_test) > 1 / 8
+
+
+def test_temperature_lowers_the_log_loss_of_held_out_rows(data):
+    X_val, y_val = data.X_test, data.y_test
+    options = {"validation": (X_val, y_val), "random_state": 0}
+    # a weak penalty on few rows is overconfident
+    few = slice(0, 200)
+    plain = LinearProbe([1e4], **options).fit(data.X_train[few], data.y_train[few])
+    calibrated = LinearProbe([1e4], calibrate=True, **options)
+    calibrated.fit(data.X_train[few], data.y_train[few])
+    assert calibrated.temperature_ > 1.5
+    assert plain.temperature_ == 1.0
+    after = log_loss(y_val, calibrated.predict_proba(X_val))
+    assert after < 0.8 * log_loss(y_val, plain.predict_proba(X_val))
+    for factor in (0.97, 1.03):  # it is the minimum
+        S = calibrated.decision_function(X_val) / (calibrated.temperature_ * factor)
+        P = np.exp(S - S.max(axis=1, keepdims=True))
+        assert log_loss(y_val, P / P.sum(axis=1, keepdims=True)) >= after - 1e-9
+    np.testing.assert_array_equal(calibrated.predict(X_val), plain.predict(X_val))
+
+
+def test_without_refit_the_held_out_rows_stay_out(data):
+    probe = LinearProbe([0.1], refit=False, random_state=0).fit(data.X_train, data.y_train)
+    whole = LinearProbe([0.1], refit=True, random_state=0).fit(data.X_train, data.y_train)
+    assert probe.gap_ <= 1e-3 * probe.objective_
+    assert not np.allclose(probe.coef_, whole.coef_, rtol=1e-3)
+
+
+def test_binary_and_string_labels():
+    X, y = load_digits(return_X_y=True)
+    names = np.where(y > 4, "high", "low")
+    probe = LinearProbe(8, random_state=0).fit(X[:1300], names[:1300])
+    assert probe.coef_.shape == (1, 64)
+    assert probe.score(X[1300:], names[1300:]) > 0.8
+    assert "top5" not in probe.path_[0]
+
+
+def test_ctrl_c_keeps_the_best_so_far(data):
+    def press(record, weights):
+        if record["C"] > 0.05:
+            raise KeyboardInterrupt
+
+    probe = LinearProbe(20, random_state=0, callbacks=[press])
+    with pytest.warns(ConvergenceWarning, match="interrupted: the objective at C="):
+        probe.fit(data.X_train, data.y_train)
+    assert probe.C_ == max(probe.path_, key=lambda record: record["top1"])["C"]
+    assert probe.score(data.X_test, data.y_test) > 0.5
+
+
+def test_cs_are_sorted_with_a_note(data):
+    with pytest.warns(UserWarning, match="sorted and made unique"):
+        probe = LinearProbe([1.0, 0.1, 1.0]).fit(data.X_train, data.y_train)
+    assert [record["C"] for record in probe.path_] == [0.1, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"Cs": 0}, "Cs=0 must be"),
+        ({"Cs": []}, "must be a number of values"),
+        ({"Cs": [1.0, 0.0]}, "C=0.0 must be"),
+        ({"Cs": [-1.0]}, "C=-1.0 must be"),
+        ({"validation": 0.0}, "validation=0.0 must lie"),
+        ({"validation": 1.5}, "validation=1.5 must lie"),
+        ({"validation": (1, 2, 3)}, "a share, a pair"),
+        ({"scale": "minmax"}, "scale='minmax'"),
+        ({"shots": 0}, "shots=0 must be"),
+        ({"calibrate": True, "validation": KFold(3)}, "calibrate=True needs one set"),
+        ({"refit": False, "validation": KFold(3)}, "refit=False needs one set"),
+    ],
+)
+def test_bad_settings_are_named(data, options, words):
+    with pytest.raises(ValueError, match=words):
+        LinearProbe(**{"Cs": 3, **options}).fit(data.X_train, data.y_train)
+
+
+def test_bad_validation_rows_are_named(data):
+    X, y = data.X_train[:200], data.y_train[:200]
+    with pytest.raises(ValueError, match="validation holds class 77"):
+        LinearProbe(3, validation=(X, np.full(200, 77))).fit(X, y)
+    with pytest.raises(ValueError, match="features"):
+        LinearProbe(3, validation=(X[:, :5], y)).fit(X, y)
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN at row 3, column 1"):
+        LinearProbe(3, validation=(bad, y)).fit(X, y)
+    with pytest.raises(ValueError, match="leaves none to choose C on"):
+        LinearProbe(3, validation=1e-9, random_state=0).fit(X, y)
+
+
+def test_a_saved_probe_predicts_the_same(tmp_path, data):
+    probe = LinearProbe(
+        [0.1, 1.0], scale="l2", calibrate=True, validation=(data.X_test, data.y_test)
+    ).fit(data.X_train, data.y_train)
+    save_model(probe, tmp_path / "probe")
+    loaded = load_model(tmp_path / "probe")
+    np.testing.assert_array_equal(
+        loaded.predict_proba(data.X_test), probe.predict_proba(data.X_test)
+    )
+    assert (loaded.C_, loaded.temperature_) == (probe.C_, probe.temperature_)
+    assert [r["top1"] for r in loaded.path_] == [r["top1"] for r in probe.path_]
