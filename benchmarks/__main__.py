@@ -8,24 +8,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from . import machine, report, runner
-from .datasets import MissingDataError
+from . import command, machine, report, runner
 
-ONLY_FOR_TESTS = "tiny"
-WIDTH = 128  # of the tables, also where there is no terminal
-
-
-def names(given: str, known: dict[str, Any], what: str) -> list[str]:
-    chosen = [name.strip() for name in given.split(",")]
-    for name in chosen:
-        if name not in known:
-            raise typer.BadParameter(f"there is no {what} {name!r}; there are {', '.join(known)}")
-    return chosen
+ON_DEMAND = ("tiny", "planted200k")  # for the tests; for the multinomial race
 
 
 def main(
     datasets: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
-        name for name in runner.DATASETS if name != ONLY_FOR_TESTS
+        name for name in runner.DATASETS if name not in ON_DEMAND
     ),
     solvers: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         runner.SOLVERS
@@ -39,17 +29,10 @@ def main(
     ] = False,
 ) -> None:
     """Test accuracy over seconds of work: slender's one-vs-rest solvers against scikit-learn's."""
-    console = Console(width=WIDTH)
-    chosen = names(solvers, runner.SOLVERS, "solver")
+    console = Console(width=command.WIDTH)
+    chosen = command.names(solvers, runner.SOLVERS, "solver")
     results: dict[str, Any] = {"machine": machine.describe(), "quick": quick, "datasets": {}}
-    for name in names(datasets, runner.DATASETS, "data set"):
-        try:
-            dataset = runner.DATASETS[name].load()
-        except MissingDataError as reason:
-            console.print(f"{name} is skipped: {reason}")
-            continue
-        if quick:
-            dataset = runner.first_rows(dataset, runner.QUICK_ROWS)
+    for name, dataset in command.load(datasets, quick, console):
         # plain lines on stderr: the thread of a live display would compete with what is timed
         with machine.Neighbours() as others:
             result = runner.race(
@@ -64,10 +47,7 @@ def main(
         console.print(report.curves_table(name, result))
         for figure in result["figures"]:
             console.print(report.sentence(name, figure), highlight=False)
-        if others.cores > machine.QUIET:
-            console.print(
-                f"{name}: other processes kept {others.cores:.1f} cores busy; distrust the seconds"
-            )
+        machine.warn(name, others, console)
         if json_file:  # after each data set: the whole takes an hour or more
             json_file.write_text(json.dumps(results, indent=1))
 

@@ -2,7 +2,7 @@
 
 import platform
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import joblib
 import numba
 import psutil
+from rich.console import Console
 from threadpoolctl import threadpool_info
 
 QUIET = 0.1
+STACK = ("slender", "numpy", "scipy", "scikit-learn", "numba")
 
 
 class Neighbours:
@@ -33,7 +35,15 @@ class Neighbours:
         return everyone.user + everyone.nice + everyone.system - me.user - me.system
 
 
-def describe() -> dict[str, Any]:
+def warn(name: str, others: Neighbours, console: Console) -> None:
+    if others.cores > QUIET:
+        console.print(
+            f"{name}: other processes kept {others.cores:.1f} cores busy; distrust the seconds"
+        )
+
+
+def describe(*rivals: str) -> dict[str, Any]:
+    """The machine, and the versions of slender, what it stands on and these rivals' packages."""
     # Numba's threads are those of its kernels; threadpoolctl sees BLAS and OpenMP.
     pools = {f"{p['user_api']} ({p['prefix']})": p["num_threads"] for p in threadpool_info()}
     return {
@@ -41,12 +51,16 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "cores": joblib.cpu_count(),
         "python": platform.python_version(),
-        "versions": {
-            package: version(package)
-            for package in ("slender", "numpy", "scipy", "scikit-learn", "numba")
-        },
+        "versions": {package: _version(package) for package in (*STACK, *rivals)},
         "threads": {"numba": numba.get_num_threads(), **pools},
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:

@@ -5,8 +5,11 @@ happen to be in memory, which the system takes back when it needs them.  Both ar
 """
 
 import json
+import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from slender import SLNDClassifier
 N_CLASSES, PASSES = 100, 2
 WARM_UP_ROWS = 2000
 SAMPLE_SECONDS = 0.002
+WRITE_ROWS = 10_000
 
 
 class Peak:
@@ -41,6 +45,24 @@ class Peak:
     def _now(self) -> np.ndarray:
         info = self._process.memory_info()
         return np.array([info.rss, info.rss - info.shared])  # resident, allocated
+
+
+def in_fresh_process(
+    module: str, shape: tuple[int, int], dtype: str, *arguments: str
+) -> dict[str, Any]:
+    """What `python -m module X.npy arguments` prints, X a file of noise."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        X = np.lib.format.open_memmap(path, "w+", dtype, shape)
+        rng = np.random.default_rng(0)
+        for lo in range(0, len(X), WRITE_ROWS):
+            block = X[lo : lo + WRITE_ROWS]
+            block[:] = rng.standard_normal(block.shape, dtype=np.float32)
+        X.flush()
+        command = [sys.executable, "-m", module, str(path), *arguments]
+        root = Path(__file__).resolve().parent.parent
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def measure(path: str, rank: int) -> dict[str, Any]:

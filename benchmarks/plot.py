@@ -16,6 +16,7 @@ import numpy as np
 import typer
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from .report import by_setting
@@ -60,15 +61,24 @@ def panel(ax: Axes, name: str, result: dict[str, Any]) -> None:
         best = max(best, 100 * top1.max())
     low, high = ax.get_ylim()
     ax.set_ylim(max(low, best - SPAN), high)
+    over_seconds(ax, ticks=(1, 2, 5))
+    titled(ax, name, result["shape"])
+
+
+def over_seconds(ax: Axes, ticks: tuple[int, ...]) -> None:
+    """Seconds on a log scale, with these ticks in each decade."""
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_locator(LogLocator(subs=ticks))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-    n, d, C = result["shape"]
-    ax.set_title(f"{name}: {n:,} × {d:,}, {C} classes", fontsize=10, loc="left")
     ax.tick_params(labelsize=8)
     ax.grid(alpha=0.25, lw=0.5)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def titled(ax: Axes, name: str, shape: list[int]) -> None:
+    n, d, C = shape
+    ax.set_title(f"{name}: {n:,} × {d:,}, {C} classes", fontsize=10, loc="left")
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
@@ -89,11 +99,16 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure.supxlabel("seconds of fit, evaluation off the clock", fontsize=10)
     figure.supylabel("test top-1 %", fontsize=10)
     lines, names = axes.flat[0].get_legend_handles_labels()
+    finish(figure, dict(zip(names, lines, strict=True)), 3, path)
+
+
+def finish(figure: Figure, lines: dict[str, Any], columns: int, path: Path) -> None:
+    """The legend above the panels, and the file."""
     figure.legend(
+        lines.values(),
         lines,
-        names,
         loc="outside upper center",
-        ncols=min(3, len(names)),
+        ncols=min(columns, len(lines)),
         frameon=False,
         fontsize=9,
     )

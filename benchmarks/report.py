@@ -9,7 +9,7 @@ from rich.table import Table
 from .runner import Trial, best_top1, label, spread, time_to
 
 
-def _range(values: dict[str, float], scale: float = 1.0, digits: int = 2) -> str:
+def ranged(values: dict[str, float], scale: float = 1.0, digits: int = 2) -> str:
     low, mid, high = (f"{scale * values[key]:.{digits}f}" for key in ("min", "median", "max"))
     return f"{mid} ({low}–{high})"
 
@@ -32,10 +32,10 @@ def curves_table(name: str, result: dict[str, Any]) -> Table:
         top5 = [max(t["curve"], key=lambda p: p["top1"])["top5"] for t in trials]
         table.add_row(
             solver,
-            _range(spread([best_top1(t) for t in trials]), 100),
+            ranged(spread([best_top1(t) for t in trials]), 100),
             f"{100 * median(top5):.2f}",
-            _range(spread([time_to(t, best_top1(t)) for t in trials]), digits=3),
-            _range(spread([t["curve"][-1]["seconds"] for t in trials]), digits=3),
+            ranged(spread([time_to(t, best_top1(t)) for t in trials]), digits=3),
+            ranged(spread([t["curve"][-1]["seconds"] for t in trials]), digits=3),
             f"{plain[solver]['seconds']:.3f}",
         )
     return table
@@ -58,7 +58,7 @@ def grid_table(name: str, result: dict[str, Any]) -> Table:
 def sentence(name: str, figure: dict[str, Any]) -> str:
     """The key figure in words."""
     rival = label(figure["rival"], figure["setting"])
-    what = f"{_range(figure['target'], 100)} %, the best {figure['which']} of {rival}"
+    what = f"{ranged(figure['target'], 100)} %, the best {figure['which']} of {rival}"
     missed = figure["repeats"] - figure["reached"]
     if not figure["reached"]:
         return (
@@ -68,8 +68,8 @@ def sentence(name: str, figure: dict[str, Any]) -> str:
     sooner = "times sooner" if figure["ratio"]["median"] >= 1 else "times as fast, that is LATER"
     return (
         f"{name}: the default SLNDClassifier() reaches {what}, "
-        f"{_range(figure['ratio'], digits=1)} {sooner}: "
-        f"{_range(figure['ours_seconds'], digits=3)} s against "
-        f"{_range(figure['rival_seconds'], digits=3)} s"
+        f"{ranged(figure['ratio'], digits=1)} {sooner}: "
+        f"{ranged(figure['ours_seconds'], digits=3)} s against "
+        f"{ranged(figure['rival_seconds'], digits=3)} s"
         + (f"; in {missed} of {figure['repeats']} repeats NOT at all (ratio 0)" if missed else "")
     )

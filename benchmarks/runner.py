@@ -29,10 +29,11 @@ Say = Callable[[str], None]
 
 
 def modules(package: Any) -> dict[str, Any]:
-    """The files of a folder, by name."""
+    """The files of a folder, by name; not its folders."""
     return {
         module.name: import_module(f"{package.__name__}.{module.name}")
         for module in iter_modules(package.__path__)
+        if not module.ispkg
     }
 
 
@@ -41,8 +42,13 @@ DATASETS, SOLVERS = modules(datasets), modules(solvers)
 
 def label(solver: str, setting: dict[str, Any]) -> str:
     """slender SLND (negatives=1)"""
-    options = ", ".join(f"{key}={value}" for key, value in setting.items())
-    return SOLVERS[solver].name + (f" ({options})" if options else "")
+    return SOLVERS[solver].name + options(setting)
+
+
+def options(setting: dict[str, Any]) -> str:
+    """What follows a name: (alpha=0.1, average=True), or nothing."""
+    text = ", ".join(f"{key}={value}" for key, value in setting.items())
+    return f" ({text})" if text else ""
 
 
 def first_rows(dataset: Dataset, n: int) -> Dataset:

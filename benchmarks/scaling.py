@@ -5,9 +5,6 @@ algorithm.  (The default rank grows with the data until 99.9 % of the variance i
 """
 
 import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -21,6 +18,7 @@ from slender import SLNDClassifier
 from slender.solvers.loop import Clock
 
 from . import machine
+from .memory import in_fresh_process
 
 FACTORS = (1, 2, 4, 8, 16)
 REPEATS = 3
@@ -35,7 +33,6 @@ HESSIAN_SAMPLES = 512  # fewer than the dimensions that grow: one eigenproblem f
 
 MEMORY_SHAPE, MEMORY_RANK = (200_000, 1024), 256
 MEMORY_ALLOWED = 300 * 10**6  # bytes beyond Z: a few blocks of rows, the curvature's sample
-WRITE_ROWS = 10_000
 
 
 def fit_seconds(n: int, d: int, C: int, rank: int, passes: int) -> float:
@@ -69,18 +66,7 @@ def grow(axis: str, factors: tuple[int, ...] = FACTORS) -> dict[str, Any]:
 
 def memory(shape: tuple[int, int] = MEMORY_SHAPE, rank: int = MEMORY_RANK) -> dict[str, Any]:
     """Peak memory of a fit to a float16 memory map, measured in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "X.npy"
-        X = np.lib.format.open_memmap(path, "w+", np.float16, shape)
-        rng = np.random.default_rng(0)
-        for lo in range(0, len(X), WRITE_ROWS):
-            block = X[lo : lo + WRITE_ROWS]
-            block[:] = rng.standard_normal(block.shape, dtype=np.float32)
-        X.flush()
-        command = [sys.executable, "-m", "benchmarks.memory", str(path), str(rank)]
-        root = Path(__file__).resolve().parent.parent
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return in_fresh_process("benchmarks.memory", shape, "float16", str(rank))
 
 
 def main(

@@ -8,8 +8,10 @@ import pytest
 import slender
 
 ORDER = [
+    "extras",  # packages that only some functions need
     "verbs",  # how kernels call methods
     "rows",  # vectors -> something a kernel can read
+    "metrics",  # how good scores are
     "losses",
     "labels",
     "problem",  # the objective, written once
@@ -19,6 +21,7 @@ ORDER = [
     "estimators",
     "files",  # data in
     "model",  # models in and out
+    "export",  # models for other tools
     "lab",  # data sets, experiments
     "cli",
 ]

@@ -14,6 +14,7 @@ from slender.files import read_labels
 rng = np.random.default_rng(0)
 CODES = np.arange(180) % 6
 X = (2 * rng.standard_normal((6, 8))[CODES] + rng.standard_normal((180, 8))).astype(np.float32)
+SLND = ("--method", "slnd")  # what these tests are about; test_cli_logistic.py has the default
 NAMES = np.array(["ant", "bee", "cat", "dog", "elk, big", "[fox]"])
 
 
@@ -68,7 +69,7 @@ def refused(result, *parts):
 
 @pytest.mark.parametrize("data", [("X_train.npy", "y_train.npy"), (".",)])
 def test_fit_writes_the_model_of_the_library(here, slender, fitted, data):
-    code, out, err = slender("fit", *data, "--out", "new", "--seed", 0)
+    code, out, err = slender("fit", *data, *SLND, "--out", "new", "--seed", 0)
     assert (code, err) == (0, "")
     for word in ("rows", "120", "features", "classes", "seconds", "throughput", "objective"):
         assert word in out
@@ -76,7 +77,7 @@ def test_fit_writes_the_model_of_the_library(here, slender, fitted, data):
 
 
 def test_fit_for_machines(here, slender):
-    code, out, err = slender("fit", ".", "--out", "new", "--json", "-", "--val", ".")
+    code, out, err = slender("fit", ".", *SLND, "--out", "new", "--json", "-", "--val", ".")
     results = json.loads(out)
     assert (code, err) == (0, "")
     assert (results["rows"], results["features"], results["classes"]) == (120, 8, 6)
@@ -92,7 +93,7 @@ def test_validation_sees_the_scores_of_the_final_model(here, slender):
     y = np.where(CODES < 4, 0, CODES)  # one frequent class, so that the shift matters
     np.save("y_train.npy", y[:120])
     np.save("y_test.npy", y[120:])
-    words = ("--out", "new", "--negatives", 1, "--seed", 1, "--json", "-", "--passes", 2)
+    words = (*SLND, "--out", "new", "--negatives", 1, "--seed", 1, "--json", "-", "--passes", 2)
     _, out, _ = slender("fit", ".", "--val", "X_test.npy", "--val-y", "y_test.npy", *words)
     final = load_model("new").score(X[120:], y[120:])
     assert json.loads(out)["trace"][-1]["validation_top1"] == pytest.approx(final)
@@ -102,7 +103,7 @@ def test_every_option_reaches_the_estimator(here, slender):
     words = "--loss logistic --passes 2 --rank 3 --hessian-samples 50 --damping 0.5 --step 0.1 "
     words += "--negatives 2 --no-average --curvature lowrank --no-intercept --prior empirical "
     words += "--class-weight balanced --objective exact --seed 3"
-    assert slender("fit", ".", "--out", "new", *words.split())[0] == 0
+    assert slender("fit", ".", *SLND, "--out", "new", *words.split())[0] == 0
     assert load_model("new").get_params() == {
         "loss": "logistic",
         "passes": 2,
@@ -127,10 +128,14 @@ def test_every_option_reaches_the_estimator(here, slender):
 
 def test_an_option_of_another_method_is_refused(here, slender):
     result = slender("fit", ".", "--out", "new", "--lam", 1)
+    refused(result, "method logistic does not support --lam: use --method sgd")
+    result = slender("fit", ".", *SLND, "--out", "new", "--C", 1)
+    refused(result, "method slnd does not support --C: use --method logistic")
+    result = slender("fit", ".", *SLND, "--out", "new", "--lam", 1)
     refused(result, "method slnd does not support --lam: use --method sgd")
     result = slender("fit", ".", "--out", "new", "--method", "sgd", "--hessian-samples", 9)
     refused(result, "method sgd does not support --hessian-samples: use --method slnd")
-    refused(slender("fit", ".", "--out", "new", "--method", "svm"), "slnd, sgd")
+    refused(slender("fit", ".", "--out", "new", "--method", "svm"), "logistic, slnd, sgd")
     assert not Path("new").exists()
 
 
@@ -175,7 +180,7 @@ def test_fit_refuses(here, slender, make, words, parts):
         np.save("X_train.npy", rows)
         np.save("y_train.npy", labels)
     out = [] if "--out" in words else ["--out", "new"]
-    refused(slender("fit", "X_train.npy", "y_train.npy", *out, *words.split()), *parts)
+    refused(slender("fit", "X_train.npy", "y_train.npy", *SLND, *out, *words.split()), *parts)
     assert not Path("new").exists()
     assert not list(here.glob(".slender*"))
 
@@ -321,7 +326,7 @@ def test_an_unexpected_failure_is_one_line(here, slender, monkeypatch):
     assert "Traceback" in slender("score", "model", ".")[2]
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "score", "demo"])
+@pytest.mark.parametrize("command", ["fit", "path", "predict", "score", "export", "demo"])
 def test_help_has_an_example(slender, command):
     code, out, _ = slender(command, "--help")
     assert code == 0

@@ -66,17 +66,25 @@ def test_help_starts_without_the_heavy_imports():
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.parametrize("command", ["fit", "demo"])
+WORDS = {
+    "slnd": "fit X.npy y.npy --out new --method slnd --passes 100000",
+    "logistic": "fit X.npy y.npy --out new --C 1e5 --tol 1e-12",
+    "path": "path X.npy y.npy --out new --plot path.png --json r.json --full --tol 1e-9",
+    "demo": "demo",
+}
+BARS = {"path": b"/45 C"}  # what to wait for; the others count passes
+
+
+@pytest.mark.parametrize("command", WORDS)
 def test_ctrl_c(folder, command):
     """Interrupt a fit that runs in compiled code; its progress bar, on a terminal, says when."""
     n = 60_000
     np.save("X.npy", rng.standard_normal((n, 32), dtype=np.float32))
     np.save("y.npy", rng.integers(0, 500, n))
-    words = ["fit", "X.npy", "y.npy", "--out", "new", "--passes", "100000"]
     before = sorted(folder.iterdir())
     master, terminal = pty.openpty()
     running = subprocess.Popen(
-        [*SLENDER, *(words if command == "fit" else ["demo"])],
+        [*SLENDER, *WORDS[command].split()],
         stdout=subprocess.PIPE,
         stderr=terminal,
         env={**os.environ, "TMPDIR": str(folder), "TERM": "xterm"},
@@ -84,7 +92,7 @@ def test_ctrl_c(folder, command):
     os.close(terminal)
     try:
         seen = b""
-        while b"passes" not in seen:
+        while BARS.get(command, b"passes") not in seen:
             seen += os.read(master, 4096)
         time.sleep(1.0)
         asked = time.monotonic()

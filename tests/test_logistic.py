@@ -98,9 +98,7 @@ def test_the_same_optimum_as_sklearn(C):
             theirs = LogisticRegression(C=C, tol=1e-10, max_iter=10**5, **options).fit(X, labels)
             assert ours.coef_.shape == theirs.coef_.shape
             np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=3e-4)
-            np.testing.assert_allclose(
-                ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4
-            )
+            np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
             np.testing.assert_allclose(
                 np.exp(ours.predict_log_proba(X[:9])), ours.predict_proba(X[:9])
             )

@@ -9,9 +9,17 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedKFold
 
 import slender
-from slender import SGDClassifier, SLNDClassifier, load_model, save_model
+from slender import (
+    LinearProbe,
+    LogisticClassifier,
+    SGDClassifier,
+    SLNDClassifier,
+    load_model,
+    save_model,
+)
 from slender.files import FileError
 from slender.model import FORMAT, VERSION
 
@@ -57,18 +65,26 @@ def predictions(model):
         yield model.predict_proba(X)
 
 
-@pytest.mark.parametrize("kind", LABELS)
+MODELS = {
+    "slnd": SLNDClassifier("calibrated_hinge", negatives=2.0, passes=2, random_state=0),
+    "sgd": SGDClassifier("calibrated_hinge", lam=1e-3, passes=2, random_state=0),
+    "logistic": LogisticClassifier(C=0.1, random_state=0),
+    "probe": LinearProbe([0.1, 1.0], scale="l2", calibrate=True, random_state=0),
+}
+
+
 @pytest.mark.parametrize(
-    "model",
+    ("name", "kind"),
     [
-        SLNDClassifier("calibrated_hinge", negatives=2.0, passes=2, random_state=0),
-        SGDClassifier("calibrated_hinge", lam=1e-3, passes=2, random_state=0),
+        (name, kind)
+        for name in MODELS
+        for kind in LABELS
+        if kind != "multilabel" or name in ("slnd", "sgd")
     ],
-    ids=["slnd", "sgd"],
 )
-def test_bit_for_bit(tmp_path, model, kind):
+def test_bit_for_bit(tmp_path, name, kind):
     y = LABELS[kind]
-    model = clone(model).fit(X, y)
+    model = clone(MODELS[name]).fit(X, y)
     save_model(model, tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert type(loaded) is type(model)
@@ -77,8 +93,8 @@ def test_bit_for_bit(tmp_path, model, kind):
     for a, b in zip(predictions(model), predictions(loaded), strict=True):
         same(a, b)
     assert loaded.score(X, y) == model.score(X, y)
-    for name in ("n_features_in_", "n_iter_", "trace_", "multilabel_"):
-        assert getattr(loaded, name) == getattr(model, name)
+    for attribute in ("n_features_in_", "n_iter_", "trace_", "multilabel_"):
+        assert getattr(loaded, attribute) == getattr(model, attribute)
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
 
 
@@ -104,6 +120,20 @@ def test_settings(tmp_path):
     assert loaded.class_weight == {0: 2.0, 5: 0.5}
     assert loaded.callbacks is None
     assert loaded.random_state is None
+
+
+@pytest.mark.parametrize(
+    "validation", [(X[::2], CODES[::2]), StratifiedKFold(2)], ids=["rows", "splitter"]
+)
+def test_what_a_probe_chose_with_stays_out_of_the_file(tmp_path, validation):
+    probe = LinearProbe(np.array([0.1, 1.0]), validation=validation).fit(X, CODES)
+    save_model(probe, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.validation is None
+    assert loaded.Cs == [0.1, 1.0]
+    assert loaded.path_ == probe.path_
+    assert loaded.C_ == probe.C_
+    same(loaded.predict_proba(X), probe.predict_proba(X))
 
 
 def test_feature_names(tmp_path):
@@ -140,7 +170,7 @@ def test_only_fitted_estimators_of_slender(tmp_path):
 
     with pytest.raises(NotFittedError):
         save_model(SLNDClassifier(), tmp_path / "model")
-    with pytest.raises(FileError, match="Mine cannot be saved; slender saves SGDClassifier"):
+    with pytest.raises(FileError, match="Mine cannot be saved; slender saves LinearProbe"):
         save_model(Mine("calibrated_hinge", passes=1).fit(X, CODES), tmp_path / "model")
     assert not list(tmp_path.iterdir())
 

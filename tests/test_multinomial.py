@@ -1,5 +1,7 @@
 """The multinomial pass, its certificate and its curvature equal their definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,8 @@ from numba import njit
 from scipy import sparse
 
 import naive
-from slender.curvature import kronecker
+from slender.curvature import classwise
+from slender.curvature.classwise import Classwise
 from slender.problem import Multinomial
 from slender.problem.certificate import certify, hopeful
 from slender.problem.exponential import exp
@@ -111,52 +114,80 @@ def test_without_penalty_the_objective_is_the_bound():
     assert hopeful(point) == np.inf
 
 
-def test_kronecker_inverse_is_the_inverse():
-    X, y, w, problem, _ = drawn(7, n=200, d=5, C=3)
+def classwise_of(problem, X, y, w):
+    """The curvature that looks at all rows."""
     rng = np.random.default_rng(0)
-    scale = problem.trace / problem.total
-    curvature = kronecker.estimate(problem.rows, problem.w, problem.mean, scale, rng)
-    point = problem.at(problem.start(), 0.1, second=True)
-    centred = X - problem.mean
-    sigma = (centred * (w / w.sum())[:, None]).T @ centred
-    H = np.kron(point.A, sigma) + 0.1 * np.eye(15)
-    G = rng.standard_normal((3, 6))
-    G[:, -1] -= G[:, -1].mean()
-    got = curvature.inverse(point.A, 0.1) @ G
-    want = np.linalg.solve(H, G[:, :-1].ravel()).reshape(3, 5)
-    np.testing.assert_allclose(got[:, :-1], want, rtol=1e-8)
-    np.testing.assert_allclose(point.A @ got[:, -1], G[:, -1], atol=1e-10)
+    centred, weights = problem.sample(np.arange(len(y)))
+    return Classwise(centred, weights, y, problem.intercept, rng)
 
 
-def test_kronecker_with_a_few_eigenpairs_is_exact_on_their_span(monkeypatch):
-    monkeypatch.setattr(kronecker, "FULL_RANK", 2)
-    monkeypatch.setattr(kronecker, "MAX_RANK", 3)
-    _, _, _, problem, _ = drawn(8, n=300, d=8, C=3)
-    rng = np.random.default_rng(0)
-    scale = problem.trace / problem.total
-    few = kronecker.estimate(problem.rows, problem.w, problem.mean, scale, rng)
+def test_the_classes_of_a_sample_of_all_rows_are_exact():
+    X, y, w, problem, theta = drawn(7, n=200, d=5, C=3)
+    A, centres = classwise_of(problem, X, y, w).classes(theta)
+    W, b = problem.model(theta)
+    P = naive.softmax(X @ W.T + b)
+    np.testing.assert_allclose(A, problem.at(theta, 0.1, second=True).A, atol=1e-12)
+    for c in range(3):
+        h = w * P[:, c] * (1 - P[:, c])
+        np.testing.assert_allclose(centres[c] + problem.mean, h @ X / h.sum(), rtol=1e-10)
+
+
+def test_the_classwise_inverse_is_the_inverse_of_its_blocks():
+    """Against the dense matrix of one class's weights and intercept, A being diagonal for once."""
+    X, y, w, problem, theta = drawn(7, n=200, d=5, C=3)
+    curvature = classwise_of(problem, X, y, w)
+    A, centres = curvature.classes(theta)
+    sigma = curvature.P @ np.diag(curvature.s) @ curvature.P.T
+    within = np.concatenate(
+        [X[y == c] - X[y == c].mean(axis=0) for c in range(3)]
+    )  # up to weights and n/(n-1), what Σ is made of
+    assert np.trace(sigma) == pytest.approx((within**2).sum() / 200, rel=0.1)
+    lam = 0.1
+    inverse = replace(curvature.inverse(theta, lam), intercept=np.diag(1 / np.diag(A)))
+    gradient = np.random.default_rng(0).standard_normal((3, 6))
+    got = inverse @ gradient
+    for c in range(3):
+        a, m = A[c, c], centres[c]
+        block = a * np.block([[sigma + np.outer(m, m), m[:, None]], [m, np.ones((1, 1))]])
+        block[:5, :5] += lam * np.eye(5)
+        np.testing.assert_allclose(block @ got[c], gradient[c], atol=1e-9)
+
+
+def test_a_few_eigenpairs_and_one_number_for_the_rest(monkeypatch):
+    monkeypatch.setattr(classwise, "MAX_RANK", 3)
+    X, y, w, problem, theta = drawn(8, n=300, d=8, C=3)
+    few = classwise_of(problem, X, y, w)
     assert few.P.shape == (8, 3)
-    A = problem.at(problem.start(), 0.1, second=True).A
-    a, U = np.linalg.eigh(A)
-    G = np.zeros((3, 9))
-    G[:, :-1] = np.outer(U[:, 2], few.P[:, 1])
-    got = few.inverse(A, 0.1) @ G
-    np.testing.assert_allclose(got[:, :-1], G[:, :-1] / (a[2] * few.s[1] + 0.1), atol=1e-10)
+    A, centres = few.classes(theta)
+    rng = np.random.default_rng(0)
     off = rng.standard_normal(8)
     off -= few.P @ (few.P.T @ off)
-    G[:, :-1] = np.outer(U[:, 2], off)
-    got = few.inverse(A, 0.1) @ G
-    np.testing.assert_allclose(got[:, :-1], G[:, :-1] / (a[2] * few.rest + 0.1), atol=1e-10)
-    assert few.s.sum() + 5 * few.rest == pytest.approx(scale)
+    inverse = replace(few.inverse(theta, 0.1), centres=0 * centres)
+    for direction, s in ((few.P[:, 1], few.s[1]), (off, few.rest)):
+        gradient = np.column_stack([np.outer([1.0, 2.0, 3.0], direction), np.zeros(3)])
+        want = gradient[:, :-1] / (np.diag(A)[:, None] * s + 0.1)
+        np.testing.assert_allclose((inverse @ gradient)[:, :-1], want, atol=1e-10)
+    assert few.rest < few.s[-1]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_classwise_inverse_is_symmetric_and_positive(intercept):
+    X, y, w, problem, theta = drawn(10, n=100, d=4, C=3, intercept=intercept)
+    inverse = classwise_of(problem, X, y, w).inverse(theta, 0.01)
+    size = 3 * 5
+    M = np.array([(inverse @ np.eye(size)[i].reshape(3, 5)).ravel() for i in range(size)])
+    np.testing.assert_allclose(M, M.T, atol=1e-9)
+    values = np.linalg.eigvalsh(M)
+    assert values.min() > -1e-9
+    assert np.sum(values < 1e-9) <= 1  # equal shifts of all intercepts change nothing
 
 
 @pytest.mark.parametrize("lam", [0.0, 1e-3, 10.0])
 def test_the_line_search_finds_the_minimum_along_a_direction(lam):
     _, _, _, problem, theta = drawn(9)
-    sample = LineSample(problem, np.random.default_rng(0))  # all rows: there are few
+    sample = LineSample.draw(problem, np.random.default_rng(0))  # all rows: there are few
     sample.move_to(theta)
-    point = problem.at(theta, lam, second=True)
-    np.testing.assert_allclose(sample.class_curvature(), point.A, atol=1e-12)
+    point = problem.at(theta, lam)
     D = -point.gradient
     slope = float((point.gradient * D).sum())
     t = sample.root(sample.along(D), slope, lam * float((D[:, :-1] ** 2).sum()))

@@ -87,7 +87,7 @@ def test_the_full_path_has_every_c_and_the_same_choice(data, probe):
 
 def test_when_a_path_has_turned():
     def path(*top1, rising=True):
-        return [{"top1": a, "log_loss": k if rising else -k} for k, a in enumerate(top1)]
+        return [{"top1": a, "log_loss": 9.0 + k if rising else 9.0 - k} for k, a in enumerate(top1)]
 
     assert not turned(path(0.5, 0.6, 0.7), 100)
     assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5), 100)  # three after the best
@@ -111,7 +111,6 @@ def test_only_training_rows_choose(data):
 def test_cross_validation(data):
     splitter = StratifiedKFold(3, shuffle=True, random_state=0)
     probe = LinearProbe(6, validation=splitter, random_state=0).fit(data.X_train, data.y_train)
-    train, test = next(splitter.split(data.X_train, data.y_train))
     parts = [
         LogisticRegression(C=probe.C_, tol=1e-6, max_iter=10**4)
         .fit(data.X_train[train], data.y_train[train])
@@ -148,9 +147,7 @@ def test_scaled_probes_take_raw_features(data, scale, rival, form):
     probe = LinearProbe([0.5], scale=scale, tol=1e-8, random_state=0).fit(X_form, data.y_train)
     pipe = make_pipeline(rival, LogisticRegression(C=0.5, tol=1e-10, max_iter=10**5))
     pipe.fit(X_form, data.y_train)
-    np.testing.assert_allclose(
-        probe.predict_proba(X_form), pipe.predict_proba(X_form), atol=2e-4
-    )
+    np.testing.assert_allclose(probe.predict_proba(X_form), pipe.predict_proba(X_form), atol=2e-4)
     assert probe.coef_.shape == (8, 40)
 
 

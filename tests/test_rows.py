@@ -159,7 +159,7 @@ def test_every_block_is_worked_on_once_by_as_many_threads(monkeypatch, workers):
     X = np.arange(20.0)[:, None]
     mine = map_blocks(as_rows(X), list, lambda seen, lo, hi, block: seen.extend(block[:, 0]))
     assert len(mine) == min(workers, 7)
-    assert sorted(sum(mine, [])) == X[:, 0].tolist()
+    assert sorted(np.concatenate(mine)) == X[:, 0].tolist()
 
 
 def test_of_several_errors_the_lowest_row_speaks(monkeypatch):

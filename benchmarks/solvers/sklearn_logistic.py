@@ -1,39 +1,41 @@
-"""scikit-learn's LogisticRegression (multinomial, L-BFGS).
+"""scikit-learn's LogisticRegression (multinomial, L-BFGS), up to its default of 100 iterations.
 
-It reports nothing on its way, so each point of the curve is a whole fit that stops earlier.
+One fit gives the whole curve (benchmarks/tap.py).
 """
 
 import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, _logistic
 
 from slender.lab.datasets import Dataset
-from slender.solvers.loop import Clock
 
-from ..objective import Linear
+from ..objective import Linear, Task
 from . import Curve
+from .multinomial import curve_of_lbfgs
+from .multinomial.sklearn_lbfgs import unpack
 
 name = "scikit-learn logistic"
 rival = True
-ITERATIONS = (6, 12, 25, 50, 100)  # up to scikit-learn's default
 grid: list[dict[str, Any]] = [{"C": 0.01}, {"C": 0.1}, {"C": 1.0}]
 
 
-def fit(
-    dataset: Dataset, setting: dict[str, Any], seed: int, max_iter: int = ITERATIONS[-1]
-) -> LogisticRegression:
-    model = LogisticRegression(**setting, max_iter=max_iter)  # no randomness in L-BFGS
+def fit(dataset: Dataset, setting: dict[str, Any], seed: int) -> LogisticRegression:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is the point
-        return model.fit(dataset.X_train, dataset.y_train)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 100 iterations are often not enough
+        return LogisticRegression(**setting).fit(dataset.X_train, dataset.y_train)
 
 
 def curve(dataset: Dataset, setting: dict[str, Any], seed: int) -> Curve:
-    for max_iter in ITERATIONS:
-        with Clock() as clock:
-            model = fit(dataset, setting, seed, max_iter)
-        yield clock.seconds, Linear(model.coef_, model.intercept_, model.classes_)
-        if model.n_iter_[0] < max_iter:
-            return  # converged: more iterations change nothing
+    seen: list[tuple[float, Linear]] = []
+
+    def keep(seconds: float, model: Linear) -> bool:
+        half = (model.coef.astype(np.float32), model.intercept.astype(np.float32))
+        seen.append((seconds, Linear(*half, model.classes)))
+        return False
+
+    task = Task(dataset, setting["C"])
+    curve_of_lbfgs(LogisticRegression(**setting), _logistic, task, keep, unpack)
+    return iter(seen)

@@ -5,7 +5,8 @@ The document lies in the file's `__metadata__` under FORMAT:
     version     of this format; a newer one is refused
     slender     the version that wrote the file
     estimator   name of the class, one of ESTIMATORS
-    params      constructor settings, without callbacks; random_state only where it is a number
+    params      constructor settings, without callbacks; random_state and validation only where
+                they are numbers
     arrays      name -> dtype of the tensors
     strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_)
     values      name -> number, flag or list (n_features_in_, n_iter_, multilabel_, trace_, ...)
@@ -29,6 +30,8 @@ from .files import FileError, PathLike, write_whole
 FORMAT = "slender-model"
 VERSION = 1
 ESTIMATORS = (
+    "LinearProbe",
+    "LogisticClassifier",
     "SGDClassifier",
     "SLNDClassifier",
 )
@@ -128,6 +131,10 @@ def _plain(name: str, value: Any) -> Any:
         value = value.item()
     if name == "random_state" and not isinstance(value, int):
         return None  # a generator has moved on since the fit: there is nothing to come back to
+    if name == "validation" and not isinstance(value, int | float):
+        return None  # rows, or a splitter: data and code of the fit, no part of the model
+    if isinstance(value, np.ndarray):  # of a setting; fitted arrays are tensors
+        return _plain(name, value.tolist())
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):

@@ -16,7 +16,9 @@ import typer
 from .. import __version__
 from .common import say
 from .demo import demo
+from .export import export
 from .fit import fit
+from .path import path
 from .predict import predict
 from .score import score
 
@@ -24,6 +26,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     fit: "slender fit X.npy y.npy --out model",
     predict: "slender predict model X_test.npy --out y.npy",
     score: "slender score model X_test.npy y_test.npy --per-class",
+    path: "slender path X.npy y.npy --out probe --plot path.png",
+    export: "slender export model --to onnx --out model.onnx",
     demo: "slender demo",
 }
 

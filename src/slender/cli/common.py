@@ -1,12 +1,11 @@
-"""What the commands share: options, lines on stderr, JSON, progress, and work that Ctrl-C ends."""
+"""What the commands share: options, lines on stderr, JSON, and work that Ctrl-C ends."""
 
 import contextvars
 import json
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -61,6 +60,12 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def relative_gap(record: dict[str, float]) -> float:
+    """The share of the objective by which it can lie above its optimum, as far as is proved."""
+    gap, objective = record["gap"], record["objective"]
+    return gap / objective if objective > 0 else (0.0 if gap == 0 else math.inf)
+
+
 def show(*things: Any) -> None:
     """Tables and lines for people, on standard output."""
     from rich.console import Console
@@ -76,31 +81,6 @@ def facts(pairs: dict[str, str]) -> Any:
     for name, value in pairs.items():
         table.add_row(name, value)
     return table
-
-
-@contextmanager
-def progress(title: str, passes: int, quiet: bool) -> Iterator[Callable[[Any, Any], None]]:
-    """A bar of passes on a terminal, nothing elsewhere; gives the callback that moves it."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda record, weights: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("passes  {task.fields[objective]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=passes, objective="")
-
-        def advance(record: Any, weights: Any) -> None:
-            bar.update(task, advance=1, objective=f"objective {record['objective']:.5g}")
-
-        yield advance
 
 
 def interruptible(work: Callable[[], Result]) -> Result:

@@ -5,8 +5,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from .common import Json, Quiet, check_outputs, interruptible, progress, show, write_json
+from .common import Json, Quiet, check_outputs, interruptible, show, write_json
 from .fit import fit_watched, summary
+from .progress import progress_of_passes
 
 SEPARATION = 0.36  # of the 1,000 planted classes: right about nine times out of ten
 
@@ -58,7 +59,7 @@ def _one(name: str, data: Any, folder: Path, quiet: bool) -> dict[str, Any]:
         np.save(folder / f"{part}.npy", array)
     train, test = read_dataset(folder), read_dataset(folder, part="test")
     model = SLNDClassifier(random_state=0)
-    with progress(name, model.passes, quiet) as advance:
+    with progress_of_passes(name, model.passes, quiet) as advance:
         interruptible(lambda: fit_watched(model, train, test, [advance]))
     save_model(model, folder / "model")
     scores = evaluate(load_model(folder / "model"), *test)

@@ -5,9 +5,24 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, check_outputs, facts, interruptible, progress, show, write_json
+from .common import (
+    Json,
+    Quiet,
+    check_outputs,
+    facts,
+    interruptible,
+    relative_gap,
+    show,
+    write_json,
+)
+from .progress import Bar, progress_of_gap, progress_of_passes
 
-METHODS = {"slnd": "SLNDClassifier", "sgd": "SGDClassifier"}
+METHODS = {
+    "logistic": "LogisticClassifier",
+    "slnd": "SLNDClassifier",
+    "sgd": "SGDClassifier",
+}
+LAST = 5  # accuracies on --val that the summary shows
 
 
 def fit(
@@ -16,11 +31,16 @@ def fit(
     y: Annotated[
         Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
     ] = None,
-    method: Annotated[str, typer.Option(help="slnd or sgd.")] = "slnd",
-    loss: Annotated[
-        str | None, typer.Option(help="logistic, calibrated_hinge, squared ...")
+    method: Annotated[str, typer.Option(help="logistic, slnd or sgd.")] = "logistic",
+    C: Annotated[
+        float | None, typer.Option("--C", help="Weight of the loss, as scikit-learn's (logistic).")
     ] = None,
-    passes: Annotated[int | None, typer.Option(help="Times over the data.")] = None,
+    tol: Annotated[float | None, typer.Option(help="Relative gap to stop at (logistic).")] = None,
+    max_iter: Annotated[int | None, typer.Option(help="Passes at most (logistic).")] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="logistic, calibrated_hinge, squared ... (slnd, sgd).")
+    ] = None,
+    passes: Annotated[int | None, typer.Option(help="Times over the data (slnd, sgd).")] = None,
     rank: Annotated[int | None, typer.Option(help="Directions of curvature (slnd).")] = None,
     hessian_samples: Annotated[
         int | None, typer.Option(help="Rows the curvature looks at (slnd).")
@@ -33,15 +53,18 @@ def fit(
     ] = None,
     lam: Annotated[float | None, typer.Option(help="L2 penalty (sgd).")] = None,
     step: Annotated[str | None, typer.Option(help="auto, theory (slnd) or a number.")] = None,
-    negatives: Annotated[str | None, typer.Option(help="Negatives per positive, or all.")] = None,
+    negatives: Annotated[
+        str | None, typer.Option(help="Negatives per positive, or all (slnd, sgd).")
+    ] = None,
     average: Annotated[
-        bool | None, typer.Option("--average/--no-average", help="Average the iterates.")
+        bool | None,
+        typer.Option("--average/--no-average", help="Average the iterates (slnd, sgd)."),
     ] = None,
     no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit none.")] = False,
     class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
-    prior: Annotated[str | None, typer.Option(help="empirical or uniform.")] = None,
+    prior: Annotated[str | None, typer.Option(help="empirical or uniform (slnd, sgd).")] = None,
     objective: Annotated[
-        str | None, typer.Option(help="What is reported: estimate, or exact (slower).")
+        str | None, typer.Option(help="Reported: estimate, or exact, slower (slnd, sgd).")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
     val: Annotated[
@@ -56,6 +79,9 @@ def fit(
     if val_y is not None and val is None:
         raise ValueError("--val-y without --val; give the rows as well")
     options = {
+        "C": C,
+        "tol": tol,
+        "max_iter": max_iter,
         "loss": loss,
         "passes": passes,
         "rank": rank,
@@ -86,7 +112,7 @@ def fit(
             f"--val has {watched[0].shape[1]} features but X has {data[0].shape[1]}; "
             "give rows of the same kind"
         )
-    with progress(f"fit {method}", model.passes, quiet) as advance:
+    with _bar(f"fit {method}", model, quiet) as advance:
         interruptible(lambda: fit_watched(model, data, watched, [advance]))
     save_model(model, out)
     results = {"command": "fit", "model": str(out), "method": method, **summary(model, data[0])}
@@ -120,6 +146,13 @@ def _estimator(method: str, options: dict[str, Any]) -> Any:
     return classes[method](**options)
 
 
+def _bar(title: str, model: Any, quiet: bool) -> Bar:
+    """Of passes, where their number is set; else of the gap on its way to tol."""
+    if hasattr(model, "passes"):
+        return progress_of_passes(title, model.passes, quiet)
+    return progress_of_gap(title, model.tol, quiet)
+
+
 def _number_or_word(text: str | None) -> float | str | None:
     try:
         return None if text is None else float(text)
@@ -130,14 +163,18 @@ def _number_or_word(text: str | None) -> float | str | None:
 def summary(model: Any, X: Any) -> dict[str, Any]:
     """What a fit did, for machines."""
     last = model.trace_[-1]
+    certificate = {}
+    if "gap" in last:
+        certificate = {"gap": last["gap"], "relative_gap": relative_gap(last), "tol": model.tol}
     return {
         "rows": X.shape[0],
         "features": X.shape[1],
         "classes": len(model.classes_),
-        "passes": model.n_iter_,
+        "passes": last["passes"],
         "seconds": last["seconds"],
         "objective": last["objective"],
-        "rows_per_second": X.shape[0] * model.n_iter_ / max(last["seconds"], 1e-9),
+        **certificate,
+        "rows_per_second": X.shape[0] * last["passes"] / max(last["seconds"], 1e-9),
         "trace": model.trace_,
     }
 
@@ -149,12 +186,15 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         "rows": f"{results['rows']:,}",
         "features": f"{results['features']:,}",
         "classes": f"{results['classes']:,}",
-        "passes": f"{results['passes']}",
+        "passes": f"{results['passes']:g}",
         "seconds": f"{results['seconds']:.2f}",
         "throughput": f"{results['rows_per_second']:,.0f} rows a second",
         "objective": f"{results['objective']:.5g}",
     }
+    if "gap" in results:
+        lines["relative gap"] = f"{results['relative_gap']:.1e}  (asked for: {results['tol']:.0e})"
     if "validation_top1" in last:
         accuracies = [f"{record['validation_top1']:.4f}" for record in results["trace"]]
-        lines["validation"] = f"{' '.join(accuracies)}  (top-1 after each pass)"
+        earlier = "... " if len(accuracies) > LAST else ""
+        lines["validation"] = f"{earlier}{' '.join(accuracies[-LAST:])}  (top-1, step by step)"
     return {**lines, "model": results["model"]}

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import Multinomial
+from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
 from .multinomial import MultinomialClassifier, read_sample_weight, warn
 from .validation import check_positive, generator, read_rows
 
-# C = inf has no certificate: stop when a step gains less than this share of tol times the objective,
-# or when the objective itself is that small.
+# C = inf has no certificate: stop when a step gains less than this share of tol times the
+# objective, or when the objective itself is that small.
 UNPENALISED = 1e-3
 
 
@@ -111,13 +112,14 @@ class LogisticClassifier(MultinomialClassifier):
         self.trace_ = []
         ended = ""
         try:
-            run(
-                descend(solver, start, lam, self.tol, self.max_iter),
-                clock,
-                lambda: problem.model(solver.point.theta),
-                self.trace_,
-                self.callbacks or (),
-            )
+            with one_blas_thread():
+                run(
+                    descend(solver, start, lam, self.tol, self.max_iter),
+                    clock,
+                    lambda: problem.model(solver.point.theta),
+                    self.trace_,
+                    self.callbacks or (),
+                )
         except KeyboardInterrupt:
             if not self.trace_:
                 raise

@@ -21,8 +21,8 @@ from .validation import check_finite, check_positive, read_labels, shown
 class MultinomialClassifier(LinearClassifier):
     """Base of the estimators that minimise the L2-regularised multinomial loss.
 
-    scikit-learn's objective, divided by n C:  1/n Σ c_i loss_i + ‖W‖²/(2 n C).  A binary problem has
-    one row w = W_1 - W_0; the softmax of two rows gives scikit-learn's objective at twice the lam.
+    scikit-learn's objective, divided by n C:  1/n Σ c_i loss_i + ‖W‖²/(2 n C).  A binary problem
+    has one row w = W_1 - W_0; the softmax of two rows gives its objective at twice the lam.
     """
 
     fit_intercept: bool

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ..metrics import log_loss
 from ..problem import Multinomial
-from ..rows import NormalisedRows, Rows, ScaledRows, SubsetRows, blocks
+from ..rows import NormalisedRows, Rows, ScaledRows, SubsetRows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
 from ..solvers.path import Walker, mean_record
@@ -30,8 +30,9 @@ from .validation import (
 
 LOWEST, HIGHEST = 1e-6, 1e5  # the range of Cs=45
 SCALES = ("none", "l2", "standard")
-# The path has turned when so many values after the best were no better and the log loss has risen:
-CLEARLY, AT_ALL = 4, 8  # ... the last by more than a standard error; ... by however little
+# The path has turned when the log loss has risen by this share above its lowest, and
+RISEN = 1e-3  # (more than rounding: for tiny C every figure is flat)
+CLEARLY, AT_ALL = 4, 8  # so many values after the best were worse: by a standard error, or at all
 TEMPERATURES = (0.05, 20.0)
 
 
@@ -140,9 +141,26 @@ class LinearProbe(MultinomialClassifier):
             )
             for part in parts
         ]
+        with one_blas_thread():
+            start, interrupted = self._walk(walkers, Cs)
+            self.C_ = self.path_[best_of(self.path_)]["C"]
+            self.temperature_ = self._temperature(walkers[0], start) if self.calibrate else 1.0
+            index = self._final_index(parts, codes, rng)
+            if index is parts[0].train:
+                solver = walkers[0].solver
+            else:
+                problem = self._part_problem(rows, codes, weight, index)
+                solver = QuasiNewton(problem, rng, curvature=walkers[0].solver.curvature)
+            self._finish(solver, start, interrupted)
+        if columns is not None:
+            self.coef_ *= columns  # so that the model takes raw features
+        return self
+
+    def _walk(self, walkers: list[Walker], Cs: NDArray[np.float64]) -> tuple[Any, bool]:
+        """The first walker's model at the best C, and whether Ctrl-C ended the path."""
         self.path_ = []
         start = walkers[0].model()
-        interrupted = False
+        n_held_out = sum(walker.held_out[0].shape[0] for walker in walkers)
         try:
             for C in Cs:
                 records = [self._solve(walker, C) for walker in walkers]
@@ -150,25 +168,13 @@ class LinearProbe(MultinomialClassifier):
                 if best_of(self.path_) == len(self.path_) - 1:
                     start = walkers[0].model()
                 answers = [call(self.path_[-1], walkers[0].model) for call in self.callbacks or ()]
-                n_held_out = walkers[0].held_out[0].shape[0]
                 if any(answers) or (not self.full and turned(self.path_, n_held_out)):
                     break
         except KeyboardInterrupt:
             if not self.path_:
                 raise
-            interrupted = True
-        self.C_ = self.path_[best_of(self.path_)]["C"]
-        self.temperature_ = self._temperature(walkers[0], start) if self.calibrate else 1.0
-        index = self._final_index(parts, codes, rng)
-        if index is parts[0].train:
-            solver = walkers[0].solver
-        else:
-            problem = self._part_problem(rows, codes, weight, index)
-            solver = QuasiNewton(problem, rng, curvature=walkers[0].solver.curvature)
-        self._finish(solver, start, interrupted)
-        if columns is not None:
-            self.coef_ *= columns  # so that the model takes raw features
-        return self
+            return start, True
+        return start, False
 
     def _solve(self, walker: Walker, C: float) -> Record:
         return walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
@@ -216,7 +222,9 @@ class LinearProbe(MultinomialClassifier):
             parts = list(splits.folds(self.validation, X, y, codes, self.classes_))
         if self.shots is None:
             return parts
-        return [part._replace(train=splits.few(codes, part.train, self.shots, rng)) for part in parts]
+        return [
+            part._replace(train=splits.few(codes, part.train, self.shots, rng)) for part in parts
+        ]
 
     def _final_index(
         self, parts: list[splits.Part], codes: NDArray[np.int32], rng: np.random.Generator
@@ -284,9 +292,10 @@ class LinearProbe(MultinomialClassifier):
 
     def _temperature(self, walker: Walker, model: Any) -> float:
         """The temperature of least log loss on the held-out rows."""
+        (rows, codes), (W, b) = walker.held_out, model
 
         def loss(log_temperature: float) -> float:
-            return log_loss(*walker.held_out, *model, float(np.exp(log_temperature)))
+            return log_loss(rows, codes, W, b, float(np.exp(log_temperature)))
 
         bounds = tuple(np.log(TEMPERATURES))
         found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
@@ -337,7 +346,8 @@ def turned(path: list[Record], n_held_out: int) -> bool:
     """Is the best behind, beyond doubt?"""
     best, last = path[best_of(path)], path[-1]
     after = len(path) - 1 - best_of(path)
-    if after < CLEARLY or last["log_loss"] <= min(record["log_loss"] for record in path):
+    lowest = min(record["log_loss"] for record in path)
+    if after < CLEARLY or last["log_loss"] <= (1.0 + RISEN) * lowest:
         return False
     error = np.sqrt(best["top1"] * (1.0 - best["top1"]) / n_held_out)
     return after >= AT_ALL or best["top1"] - last["top1"] > error

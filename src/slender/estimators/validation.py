@@ -71,7 +71,9 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     if classes is not None:
         unknown = np.setdiff1d(names, classes)
         if len(unknown):
-            raise ValueError(f"y holds {shown(unknown[0])}, which is not among the classes given first")
+            raise ValueError(
+                f"y holds {shown(unknown[0])}, which is not among the classes given first"
+            )
         names = np.asarray(classes)
         codes = np.searchsorted(names, y)
     if len(names) < 2:

@@ -12,7 +12,7 @@ G(q) = Σ w_i (q_i - e_y) x_iᵀ,
 
 A feasible q near p.  p itself misses the condition by g.  Take one tau (C,) for all rows and
 
-    q_i = p_i (1 + eps_i),   eps_i = tau - p_iᵀtau,     tau = -A⁺ g,   A = Σ w_i (diag p_i - p_i p_iᵀ)
+    q_i = p_i (1 + eps_i),  eps_i = tau - p_iᵀtau,  tau = -A⁺ g,  A = Σ w_i (diag p_i - p_i p_iᵀ)
 
 Then Σ_c q_ic = 1, q_i >= 0 if max tau - min tau <= 1, and Σ w_i (q_i - e_y) = g + A tau = 0.
 With beta = gᵀA⁺g = Σ w_i Σ_c p_ic eps_ic²:
@@ -68,7 +68,7 @@ def certify(problem: Multinomial, point: Point) -> Certificate:
         assert point.A is not None
         g = point.g - point.g.mean()  # each row's p - e sums to 0; what is left is rounding
         tau = -newton_intercepts(point.A, g)
-        beta = float(-tau @ g)
+        beta = max(0.0, float(-tau @ g))
         missed = np.abs(g + point.A @ tau).max()  # where some class's curvature is below rounding
         if np.ptp(tau) > 1.0 or missed > MISSED * np.abs(g).max():
             return Certificate(point.objective, tau)

@@ -82,7 +82,7 @@ class Multinomial:
                 mine[:d] += w @ block
                 mine[d] += w @ sum_squares(block, axis=1)
 
-        sums = sum(map_blocks(self.rows, start, work))
+        sums = np.sum(map_blocks(self.rows, start, work), axis=0)
         self.mean = (sums[:d] / self.total).astype(self.rows.dtype)
         if not self.intercept:
             self.mean[:] = 0.0
@@ -106,6 +106,11 @@ class Multinomial:
         W = np.asarray(W, self.rows.dtype)
         centred = b + W @ self.mean if self.intercept else np.zeros(len(W))
         return np.column_stack([W, centred]).astype(self.rows.dtype)
+
+    def sample(self, index: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Some rows, centred, and weights that make them stand for all."""
+        w = self.w[index]
+        return self.rows.dense(index) - self.mean, w * self.rows.dtype.type(self.total / w.sum())
 
     def separated(self, theta: NDArray[Any]) -> bool:
         """Has every row of positive weight its own class on top?"""
@@ -162,7 +167,8 @@ class Multinomial:
         objective = sum(one.loss for one in sums) + 0.5 * lam * sq_norm(W)
         A = None
         if second:
-            A = np.diag(sum(one.p for one in sums)) - sum(one.pp for one in sums)
+            A = np.diag(np.sum([one.p for one in sums], axis=0))
+            A -= np.sum([one.pp for one in sums if one.pp is not None], axis=0)
         return Point(theta, lam, objective, gradient, np.asarray(g), A)
 
 

@@ -10,7 +10,7 @@ from .dense import DenseRows
 from .normalised import NormalisedRows
 from .scaled import ScaledRows
 from .subset import SubsetRows
-from .threads import map_blocks
+from .threads import map_blocks, one_blas_thread
 
 __all__ = [
     "CSRRows",
@@ -22,6 +22,7 @@ __all__ = [
     "as_rows",
     "blocks",
     "map_blocks",
+    "one_blas_thread",
     "product",
     "sum_squares",
 ]

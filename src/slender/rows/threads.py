@@ -11,12 +11,16 @@ returns the threads' `mine`, in order.  Which thread gets which block is fixed, 
 same in every run with as many threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from numba import get_num_threads
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ Mine = TypeVar("Mine")
 CACHE_BYTES = 2 * 2**20  # a block and what it is turned into: about a core's share of the caches
 MAX_WORKERS = 8  # each keeps sums of its own; with more cores BLAS gets several threads a worker
 RELEASE_EVERY = 8  # blocks between two calls of rows.release
+WORTH_A_THREAD = 10**7  # multiply-adds: a tenth of a millisecond, which is what a pool costs
 
 
 def map_blocks(
@@ -71,6 +76,35 @@ def map_blocks(
     if errors:
         raise min(errors, key=lambda entry: entry[0])[1]
     return results
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on one thread, for work that alternates between small products and `map_blocks`.
+
+    After a product on many threads OpenBLAS's threads spin for some 20 ms, waiting for the next
+    one; blocks that start meanwhile share their cores with them and take twice as long.
+    """
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+def matmul(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+    """A B on all cores by threads of our own, each with some rows of A."""
+    m, n = len(A), B.shape[1]
+    workers = min(get_num_threads(), MAX_WORKERS, m)
+    if workers < 2 or m * n * A.shape[1] < WORTH_A_THREAD:
+        return np.asarray(A @ B)
+    out = np.empty((m, n), np.result_type(A, B))
+    edges = np.linspace(0, m, workers + 1).astype(int)
+
+    def target(part: tuple[int, int]) -> None:
+        lo, hi = part
+        np.matmul(A[lo:hi], B, out=out[lo:hi])
+
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        list(pool.map(target, pairwise(edges)))
+    return out
 
 
 @cache

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from ..problem.exponential import exp
 from ..problem.multinomial import FAST, Multinomial
+from ..rows.threads import matmul
 
-SAMPLES = 2048
-SAMPLE_BYTES = 32 * 2**20
+FEWEST, MOST = 512, 2048  # rows, and an eighth of all in between
+BYTES = 16 * 2**20  # of these rows, at most
 ROOT_STEPS = 12
 ROOT_TOL = 0.02  # of t: the sample itself knows the root no better
 
@@ -27,36 +28,29 @@ ROOT_TOL = 0.02  # of t: the sample itself knows the root no better
 class LineSample:
     """A sample of centred rows with their scores at the current theta."""
 
-    def __init__(self, problem: Multinomial, rng: np.random.Generator) -> None:
-        rows = problem.rows
+    def __init__(self, X: NDArray[Any], w: NDArray[Any], n_classes: int) -> None:
+        self.X, self.w = X, w  # (m, d), (m,)
+        self.scores = np.zeros((len(X), n_classes), X.dtype)
+
+    @classmethod
+    def draw(cls, problem: Multinomial, rng: np.random.Generator) -> "LineSample":
         active = np.flatnonzero(problem.w)
-        most = max(64, SAMPLE_BYTES // (rows.shape[1] * rows.dtype.itemsize))
-        m = min(len(active), SAMPLES, most)
-        index = np.sort(rng.choice(active, m, replace=False))
-        self.X = rows.dense(index) - problem.mean  # (m, d)
-        self.w = problem.w[index] * rows.dtype.type(problem.total / problem.w[index].sum())
-        self.scores = np.zeros((m, problem.n_classes), rows.dtype)
+        m = int(np.clip(len(active) // 8, FEWEST, MOST))
+        m = min(m, len(active), max(64, BYTES // problem.rows.row_bytes))
+        X, w = problem.sample(np.sort(rng.choice(active, m, replace=False)))
+        return cls(X, w, problem.n_classes)
 
     def move_to(self, theta: NDArray[Any]) -> None:
         """The scores at theta."""
-        self.scores = self.X @ theta[:, :-1].T
-        self.scores += theta[:, -1]
+        self.scores = self.along(theta)
 
     def move(self, step: NDArray[Any], t: float) -> None:
         """The scores at theta + t D, for step = D x."""
         self.scores += self.scores.dtype.type(t) * step
 
-    def class_curvature(self) -> NDArray[np.float64]:
-        """A = Σ w (diag p - p pᵀ) of the sample."""
-        P = self.scores - self.scores.max(axis=1, keepdims=True)
-        np.exp(P, out=P)
-        P *= np.sqrt(self.w)[:, None] / P.sum(axis=1, keepdims=True)  # sqrt(w) p
-        p = np.sqrt(self.w) @ P
-        return np.asarray(np.diag(p) - P.T @ P, np.float64)
-
     def along(self, D: NDArray[Any]) -> NDArray[Any]:
         """D x_i for the sample's rows."""
-        step = self.X @ D[:, :-1].T
+        step = matmul(self.X, D[:, :-1].T)
         step += D[:, -1]
         return step
 

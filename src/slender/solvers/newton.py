@@ -1,6 +1,6 @@
-"""Multinomial logistic regression to the optimum: L-BFGS on the shoulders of a Kronecker Newton.
+"""Multinomial logistic regression to the optimum: L-BFGS on the shoulders of SLND's curvature.
 
-    H0     = (A ⊗ Σ + lam I)⁻¹            A at this theta, Σ once a data set  (curvature/kronecker.py)
+    H0     = the classes' inverse blocks  renewed every few steps        (curvature/classwise.py)
     D      = -H ∇P                        H: H0 corrected by the last `memory` pairs (two loops)
     t      = root of phi' on a sample     (linesearch.py)
     theta <- theta + t D                  one pass: objective, gradient, and the next pair
@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 
-from ..curvature import kronecker
+from ..curvature.classwise import Classwise, Inverse, sample_size
 from ..problem import Multinomial, Point
 from ..problem.certificate import certify, hopeful, newton_intercepts
 from .linesearch import LineSample
 
 MEMORY = 10
+REFRESH = 7  # steps with one H0: L-BFGS suffers from one that changes at every step
 TRIALS = 20  # of one line search
 ARMIJO = 1e-4
 NEAR = 30.0  # A is computed with every pass once the gradient is this near to its goal
@@ -41,14 +42,13 @@ class QuasiNewton:
         problem: Multinomial,
         rng: np.random.Generator,
         memory: int = MEMORY,
-        curvature: kronecker.Kronecker | None = None,
+        curvature: Classwise | None = None,
     ) -> None:
         self.problem = problem
-        self.sample = LineSample(problem, rng)
-        self.curvature = curvature or kronecker.estimate(
-            problem.rows, problem.w, problem.mean, problem.trace / problem.total, rng
-        )
+        self.sample = LineSample.draw(problem, rng)
+        self.curvature = curvature or _look_at(problem, rng)
         self.pairs = Pairs(memory, problem.rows.dtype)
+        self._H0: Inverse
         self.stalled = False
         self.decrease = np.inf  # of the last step
         self.point: Point
@@ -65,7 +65,14 @@ class QuasiNewton:
         self.point = self.problem.at(theta, lam)
         self.sample.move_to(theta)
         self.dual, self.stalled, self.decrease = 0.0, False, np.inf
-        self._lowest, self._still = self.point.objective, 0
+        self._lowest, self._still, self._age = self.point.objective, 0, 0
+
+    def _intercept_step(self) -> NDArray[np.float64]:
+        """tau by the A of the pass, or else of the sample."""
+        A = self.point.A
+        if A is None:
+            A, _ = self.curvature.classes(self.point.theta)
+        return -newton_intercepts(A, self.point.g)
 
     def certified(self, tol: float) -> bool:
         """Is the optimum proved to within tol times the objective?  May cost a pass or two."""
@@ -80,12 +87,9 @@ class QuasiNewton:
                 self.dual = max(self.dual, self.point.objective - certificate.gap)
                 if self.gap <= goal:
                     return True
-                tau = certificate.tau
-            else:
-                tau = -newton_intercepts(self.sample.class_curvature(), self.point.g)
             if not self.problem.intercept:
                 return False
-            self._accept(self._moved_intercepts(tau))
+            self._accept(self._moved_intercepts(self._intercept_step()))
         return False
 
     def bound(self) -> None:
@@ -93,8 +97,7 @@ class QuasiNewton:
         if hopeful(self.point) >= self.point.objective:
             return
         if self.problem.intercept:
-            A = self.sample.class_curvature() if self.point.A is None else self.point.A
-            self._accept(self._moved_intercepts(-newton_intercepts(A, self.point.g)))
+            self._accept(self._moved_intercepts(self._intercept_step()))
         certificate = certify(self.problem, self.point)
         self.dual = max(self.dual, self.point.objective - certificate.gap)
 
@@ -108,8 +111,10 @@ class QuasiNewton:
         """One step; `stalled` says that rounding allows no further one."""
         point = self.point
         near = hopeful(point) <= NEAR * tol * point.objective
-        A = point.A if point.A is not None else self.sample.class_curvature()
-        H0 = self.curvature.inverse(A, point.lam)
+        if self._age % REFRESH == 0:
+            self._H0 = self.curvature.inverse(point.theta, point.lam)
+        self._age += 1
+        H0 = self._H0
         D = self.pairs.direction(point.gradient, H0)
         slope = dot(point.gradient, D)
         if not slope < 0.0:  # rounding has spoilt the pairs
@@ -162,6 +167,14 @@ class QuasiNewton:
             trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
         )
         self.point = trial
+
+
+def _look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
+    active = np.flatnonzero(problem.w)
+    m = sample_size(len(active), problem.rows.row_bytes)
+    index = np.sort(rng.choice(active, m, replace=False))
+    X, w = problem.sample(index)
+    return Classwise(X, w, problem.y[index], problem.intercept, rng)
 
 
 class Pairs:

@@ -1,0 +1,277 @@
+"""slender path: a probe for every C, and the one that does best on rows kept aside."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .common import (
+    Json,
+    Quiet,
+    check_outputs,
+    facts,
+    interruptible,
+    relative_gap,
+    show,
+    write_json,
+)
+from .progress import progress_of_path
+
+HELD_OUT = 0.1  # of the rows, where nothing else is said
+COLUMNS = {  # heading -> name in a record, format
+    "C": ("C", ".3g"),
+    "objective": ("objective", ".5g"),
+    "rel. gap": ("relative_gap", ".0e"),
+    "top-1": ("top1", ".4f"),
+    "top-5": ("top5", ".4f"),
+    "per class": ("mean_per_class", ".4f"),
+    "log loss": ("log_loss", ".4f"),
+    "passes": ("passes", ".0f"),
+    "seconds": ("seconds", ".2f"),
+}
+
+
+def path(
+    X: Annotated[
+        Path,
+        typer.Argument(help="Rows: .npy .npz .safetensors .svm, or a folder (its train part)."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    y: Annotated[
+        Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
+    ] = None,
+    cs: Annotated[
+        str,
+        typer.Option(
+            help="How many C from 1e-6 to 1e5; or a list, 0.01,0.1,1; or lowest:highest:number."
+        ),
+    ] = "45",
+    val: Annotated[
+        Path | None,
+        typer.Option(help="Rows to choose C on, or a folder with X_val.npy, y_val.npy."),
+    ] = None,
+    val_y: Annotated[Path | None, typer.Option(help="Labels of --val.")] = None,
+    validation: Annotated[
+        float | None, typer.Option(help=f"Share of the rows to choose C on; {HELD_OUT}.")
+    ] = None,
+    cv: Annotated[int | None, typer.Option(help="Folds of a cross-validation instead.")] = None,
+    shots: Annotated[int | None, typer.Option(help="Rows of each class to fit on.")] = None,
+    scale: Annotated[str | None, typer.Option(help="none, l2 or standard.")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Every C; do not stop past the best.")
+    ] = False,
+    no_refit: Annotated[
+        bool, typer.Option("--no-refit", help="Keep the validation rows out of the final fit.")
+    ] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Fit a temperature of the probabilities.")
+    ] = False,
+    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit none.")] = False,
+    class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
+    tol: Annotated[float | None, typer.Option(help="Relative gap to stop at.")] = None,
+    max_iter: Annotated[int | None, typer.Option(help="Passes at most, for each C.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="A figure to write: .png, .pdf or .svg (needs matplotlib).")
+    ] = None,
+    json: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a probe for every C, choose C on rows kept aside, write the model.
+
+    Where X is a folder, only its train part is fitted and chosen on; its test part, if it has one,
+    is scored once, at the end.
+    """
+    check_outputs(out, json, plot)
+    if plot is not None:
+        from ..extras import check
+        from ..lab.plots import check_format
+
+        check_format(plot)
+        check("matplotlib", "--plot")
+    options: dict[str, Any] = {
+        "shots": shots,
+        "scale": scale,
+        "refit": False if no_refit else None,
+        "full": full or None,
+        "calibrate": calibrate or None,
+        "fit_intercept": False if no_intercept else None,
+        "class_weight": class_weight,
+        "tol": tol,
+        "max_iter": max_iter,
+        "random_state": seed,
+    }
+    Cs = _read_cs(cs)
+
+    from ..estimators.probe import LinearProbe
+    from ..files import read_dataset
+
+    data = read_dataset(X, y)
+    held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv, seed)
+    test = _test_part(X)
+    model = LinearProbe(
+        Cs,
+        validation=held_out,
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    with progress_of_path("path", Cs if isinstance(Cs, int) else len(set(Cs)), quiet) as advance:
+        model.set_params(callbacks=[advance])
+        interruptible(lambda: model.fit(*data))
+        model.set_params(callbacks=None)
+    results = {
+        "command": "path",
+        "model": str(out),
+        "rows": data[0].shape[0],
+        "features": data[0].shape[1],
+        "classes": len(model.classes_),
+        "validation": words,
+        "C": float(model.C_),
+        "gap": float(model.gap_),
+        "relative_gap": relative_gap({"gap": model.gap_, "objective": model.objective_}),
+        "refit": bool(model.refit),
+        "temperature": float(model.temperature_) if calibrate else None,
+        "seconds": sum(record["seconds"] for record in (*model.path_, model.trace_[-1])),
+        "path": [_row(record) for record in model.path_],
+        "test": None if test is None else interruptible(lambda: _score(model, test)),
+    }
+    _write(model, results, out, plot, json)
+    if not quiet and json != "-":
+        show(_table(results), "", facts(_lines(results)))
+
+
+def _write(
+    model: Any, results: dict[str, Any], out: Path, plot: Path | None, json: str | None
+) -> None:
+    from ..lab.plots import plot_path
+    from ..model import save_model
+
+    if plot is not None:
+        plot_path(model.path_, model.C_, plot)
+    write_json(results, json)
+    save_model(model, out)
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+def _read_cs(text: str) -> int | list[float]:
+    """45 -> 45;  0.01,0.1 -> [0.01, 0.1];  1e-3:1e3:7 -> seven, evenly in log C."""
+    if text.strip().isdecimal():
+        return int(text)
+    try:
+        Cs = _between(*text.split(":")) if ":" in text else [float(C) for C in text.split(",")]
+        if not all(0 < C < math.inf for C in Cs):
+            raise ValueError
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"--cs {text}: give how many (45), a list (0.01,0.1,1) or lowest:highest:number "
+            "(1e-6:1e5:45), every C a number > 0"
+        ) from error
+    return Cs
+
+
+def _between(lowest: str, highest: str, number: str) -> list[float]:
+    """Numbers from the lowest to the highest, evenly in their logarithm."""
+    low, high, n = float(lowest), float(highest), int(number)
+    if not (0 < low < high < math.inf and n > 1):
+        raise ValueError
+    return [low * (high / low) ** (k / (n - 1)) for k in range(n)]
+
+
+def _validation(
+    n_features: int,
+    val: Path | None,
+    val_y: Path | None,
+    share: float | None,
+    cv: int | None,
+    seed: int | None,
+) -> tuple[Any, str]:
+    """What LinearProbe takes as `validation`, and how to say it."""
+    given = {"--val": val, "--validation": share, "--cv": cv}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ValueError(f"{' and '.join(names)} exclude each other; choose C in one way")
+    if val_y is not None and val is None:
+        raise ValueError("--val-y without --val; give the rows as well")
+    if val is not None:
+        from ..files import read_dataset
+
+        rows, labels = read_dataset(val, val_y, "val", n_features)  # of a folder, never its test
+        if rows.shape[1] != n_features:
+            raise ValueError(
+                f"--val has {rows.shape[1]} features but X has {n_features}; "
+                "give rows of the same kind"
+            )
+        return (rows, labels), f"{val}, {rows.shape[0]:,} rows"
+    if cv is not None:
+        if cv < 2:
+            raise ValueError(f"--cv {cv}: a cross-validation has two folds at least")
+        from sklearn.model_selection import StratifiedKFold
+
+        return StratifiedKFold(cv, shuffle=True, random_state=seed), f"{cv} folds"
+    share = HELD_OUT if share is None else share
+    return share, f"{100 * share:g} % of the rows"
+
+
+def _test_part(X: Path) -> Any:
+    """The test rows of a folder that has some; they are scored, never chosen on."""
+    from ..files import read_dataset
+
+    return read_dataset(X, part="test") if (X / "X_test.npy").exists() else None
+
+
+# -- what came of it -------------------------------------------------------------------------------
+
+
+def _row(record: dict[str, float]) -> dict[str, Any]:
+    """A record with the same names whatever the number of classes."""
+    return {"top5": None, **record, "relative_gap": relative_gap(record)}
+
+
+def _score(model: Any, test: Any) -> dict[str, Any]:
+    from .evaluation import evaluate
+
+    scores = evaluate(model, *test)
+    return {
+        "rows": scores.rows,
+        "top1": scores.top1,
+        "top5": scores.top5,
+        "mean_per_class": scores.mean_per_class,
+    }
+
+
+def _table(results: dict[str, Any]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for column in ("", *COLUMNS):
+        table.add_column(column, justify="right", no_wrap=True)
+    for record in results["path"]:
+        cells = [
+            "-" if record.get(name) is None else format(record[name], style)
+            for name, style in COLUMNS.values()
+        ]
+        table.add_row(">" if record["C"] == results["C"] else "", *cells)
+    return table
+
+
+def _lines(results: dict[str, Any]) -> dict[str, str]:
+    lines = {
+        "rows": f"{results['rows']:,}",
+        "features": f"{results['features']:,}",
+        "classes": f"{results['classes']:,}",
+        "chosen on": results["validation"],
+        "chosen C": f"{results['C']:.4g}",
+        "relative gap": f"{results['relative_gap']:.1e}",
+    }
+    if results["temperature"] is not None:
+        lines["temperature"] = f"{results['temperature']:.4g}"
+    lines["seconds"] = f"{results['seconds']:.2f}"
+    test = results["test"]
+    if test is not None:
+        lines["test top-1"] = f"{test['top1']:.4f}"
+        if test["top5"] is not None:
+            lines["test top-5"] = f"{test['top5']:.4f}"
+        lines["test per class"] = f"{test['mean_per_class']:.4f}"
+    return {**lines, "model": results["model"]}

@@ -1,0 +1,82 @@
+"""Bars on a terminal, nothing elsewhere: each gives the callback that moves it."""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from .common import relative_gap
+
+Callback = Callable[[Any, Any], None]
+Step = Callable[[Any], tuple[float | None, str]]  # a record -> (how far in all, what to say)
+Bar = AbstractContextManager[Callback]
+
+
+def progress_of_passes(title: str, passes: int, quiet: bool) -> Bar:
+    """For a solver that makes a known number of passes."""
+
+    def step(record: Any) -> tuple[float | None, str]:
+        done = record["passes"]
+        return done, f"{done:.0f}/{passes} passes  objective {record['objective']:.5g}"
+
+    return _bar(title, passes, f"0/{passes} passes", step, quiet)
+
+
+def progress_of_gap(title: str, tol: float, quiet: bool) -> Bar:
+    """For a solver that stops at a relative gap of `tol`, after who knows how many passes.
+
+    While nothing is proved the bar has no length and the falling objective is all there is to see;
+    then it is the logarithm of the gap on its way from 1 to tol, and never goes back.
+    """
+    best = 1.0
+
+    def step(record: Any) -> tuple[float | None, str]:
+        nonlocal best
+        gap = relative_gap(record)
+        best = max(tol, min(best, gap))
+        text = f"{record['passes']:.0f} passes  objective {record['objective']:.5g}  "
+        if best >= 1.0:
+            return None, text + "nothing proved yet"
+        return math.log(best) / math.log(tol), text + f"gap {gap:.1e} -> {tol:.0e}"
+
+    return _bar(title, None, "0 passes", step, quiet)
+
+
+def progress_of_path(title: str, n: int, quiet: bool) -> Bar:
+    """For a path of n values of C."""
+    done = 0
+
+    def step(record: Any) -> tuple[float | None, str]:
+        nonlocal done
+        done += 1
+        return done, f"{done}/{n} C  last {record['C']:.3g}: top-1 {record['top1']:.4f}"
+
+    return _bar(title, n, f"0/{n} C", step, quiet)
+
+
+@contextmanager
+def _bar(
+    title: str, total: float | None, start: str, step: Step, quiet: bool
+) -> Iterator[Callback]:
+    """A bar up to `total`; without one, it runs to and fro until a step says a share."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda record, weights: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total, text=start)
+
+        def advance(record: Any, weights: Any) -> None:
+            done, text = step(record)
+            bar.update(task, total=None if done is None else total or 1, completed=done, text=text)
+
+        yield advance

@@ -1,0 +1,56 @@
+"""A model as a layer of torch, or as the two tensors of one in a safetensors file."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import __version__
+from ..extras import need
+from .form import Linear, linear
+
+
+def to_torch(model: Any) -> Any:
+    """nn.Linear in float32 with one output a class, also for two: argmax is the class's place.
+
+    Two classes with the score s get -s/2 and +s/2, so that softmax gives the probabilities.
+    Where the model normalises its rows: nn.Sequential of a normalisation and the layer.
+    """
+    torch = need("torch", "export to torch")
+    weight, bias = _torch_arrays(linear(model))
+    layer = torch.nn.Linear(weight.shape[1], weight.shape[0])
+    layer.load_state_dict({"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)})
+    if not linear(model).normalise:
+        return layer
+
+    class Normalize(torch.nn.Module):  # type: ignore[misc, name-defined]
+        """x / ‖x‖; a row of zeros stays one."""
+
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.normalize(x, dim=-1)
+
+    return torch.nn.Sequential(Normalize(), layer)
+
+
+def torch_bytes(model: Any) -> bytes:
+    """`weight` and `bias` as nn.Linear has them; the classes and the normalisation as metadata."""
+    from safetensors.numpy import save  # noqa: PLC0415
+
+    form = linear(model)
+    weight, bias = _torch_arrays(form)
+    metadata = {
+        "format": "pt",
+        "producer": f"slender {__version__}",
+        "classes": json.dumps(form.classes.tolist()),
+        "normalize": "l2" if form.normalise else "none",
+    }
+    return save({"weight": weight, "bias": bias}, metadata)
+
+
+def _torch_arrays(form: Linear) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    form = form.tempered()
+    W, b = form.W.astype(np.float32), form.b.astype(np.float32)
+    if form.binary:
+        return np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
+    return np.ascontiguousarray(W), b

@@ -1,0 +1,22 @@
+"""Packages that only some functions need: imported when they are, and asked for by name."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+
+class MissingPackageError(ImportError, ValueError):
+    """A package is not installed; the message says which and how to get it."""
+
+
+def need(name: str, purpose: str) -> Any:
+    """The module `name`, or an error that says what it is for and how to install it."""
+    check(name, purpose)
+    return import_module(name)
+
+
+def check(name: str, purpose: str) -> None:
+    """Raise if the package is missing, without importing it; asked before work that needs it."""
+    package = name.split(".", maxsplit=1)[0]
+    if find_spec(package) is None:
+        raise MissingPackageError(f"{purpose} needs the package {package}: pip install {package}")
