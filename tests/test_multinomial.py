@@ -240,3 +240,12 @@ def test_the_fast_exponential_is_exact_to_rounding():
     assert _exp_all(np.float32([-1e30, -100.0])).max() < 1e-37
     assert _exp_all(np.float32([0.0]))[0] == 1.0
     np.testing.assert_allclose(_exp_all(x.astype(np.float64)), want, rtol=1e-15)
+
+
+def test_another_penalty_at_the_same_theta_needs_no_pass():
+    _, _, _, problem, theta = drawn(11)
+    moved = problem.at(theta, 0.3, second=True).at_lam(0.02)
+    fresh = problem.at(theta, 0.02, second=True)
+    assert moved.objective == pytest.approx(fresh.objective, rel=1e-13)
+    np.testing.assert_allclose(moved.gradient, fresh.gradient, atol=1e-13)
+    assert certify(problem, moved).gap == pytest.approx(certify(problem, fresh).gap, rel=1e-9)

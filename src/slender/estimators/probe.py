@@ -159,7 +159,7 @@ class LinearProbe(MultinomialClassifier):
     def _walk(self, walkers: list[Walker], Cs: NDArray[np.float64]) -> tuple[Any, bool]:
         """The first walker's model at the best C, and whether Ctrl-C ended the path."""
         self.path_ = []
-        start = walkers[0].model()
+        start = None
         n_held_out = sum(walker.held_out[0].shape[0] for walker in walkers)
         try:
             for C in Cs:

@@ -40,6 +40,14 @@ class Point(NamedTuple):
     g: NDArray[np.float64]  # (C,) the intercepts' gradient, summed in float64
     A: NDArray[np.float64] | None  # (C, C) Σ w_i (diag p_i - p_i p_iᵀ), where it was asked for
 
+    def at_lam(self, lam: float) -> "Point":
+        """The same theta under another penalty: no pass, only the penalty's part changes."""
+        W, change = self.theta[:, :-1], lam - self.lam
+        gradient = self.gradient.copy()
+        gradient[:, :-1] += W.dtype.type(change) * W
+        objective = self.objective + 0.5 * change * sq_norm(W)
+        return self._replace(lam=lam, objective=objective, gradient=gradient)
+
 
 class _Sums:
     """One thread's share of the sums over rows."""

@@ -60,10 +60,17 @@ class QuasiNewton:
         return max(0.0, self.point.objective - self.dual)
 
     def begin(self, theta: NDArray[Any], lam: float) -> None:
-        """Start at theta, or go on from it at another lam."""
-        self.pairs.change_lam(lam)
-        self.point = self.problem.at(theta, lam)
+        """Start at theta: one pass."""
         self.sample.move_to(theta)
+        self._start(self.problem.at(theta, lam))
+
+    def change_lam(self, lam: float) -> None:
+        """Go on from the same theta under another penalty: no pass."""
+        self._start(self.point.at_lam(lam))
+
+    def _start(self, point: Point) -> None:
+        self.point = point
+        self.pairs.change_lam(point.lam)
         self.dual, self.stalled, self.decrease = 0.0, False, np.inf
         self._lowest, self._still, self._age = self.point.objective, 0, 0
 

@@ -1,7 +1,7 @@
 """A path: the same problem at one lam after another, from strong to weak penalty.
 
-Each value starts where the last one ended, with the same curvature and the pairs of L-BFGS it left
-(their part from the data does not depend on lam).  A value of a path is done when its gap is proved
+Each value starts where the last one ended, with the gradient found there, the same curvature and
+the pairs of L-BFGS (the data's part of them does not depend on lam, so none costs a pass).  A value of a path is done when its gap is proved
 small, or, where a proof would cost far more than it tells a choice by validation, when a step gains
 next to nothing.
 """
@@ -33,13 +33,17 @@ class Walker:
         self.problem, self.held_out = problem, held_out
         self.begun = perf_counter()
         self.solver = QuasiNewton(problem, rng)
-        self.theta = problem.start()
+        self.started = False
 
     def walk_to(self, lam: float, tol: float, max_iter: int) -> Record:
         """Solve at lam, from where the last value ended."""
         first = self.problem.passes
         solver = self.solver
-        solver.begin(self.theta, lam)
+        if self.started:
+            solver.change_lam(lam)
+        else:
+            solver.begin(self.problem.start(), lam)
+            self.started = True
         while not solver.certified(tol) and not solver.stalled:
             if self.problem.passes - first >= max_iter:
                 break
@@ -47,7 +51,6 @@ class Walker:
                 solver.bound()
                 break
             solver.step(tol)
-        self.theta = solver.point.theta
         seconds = perf_counter() - self.begun
         record: Record = {
             "objective": solver.point.objective,
@@ -60,7 +63,7 @@ class Walker:
         return record
 
     def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self.problem.model(self.theta)
+        return self.problem.model(self.solver.point.theta)
 
 
 def mean_record(records: list[Record]) -> Record:
