@@ -31,6 +31,7 @@ COLOURS = {
     "snapml": "#999999",
 }
 SPAN = 40.0  # points below the best are cut off: the first steps of a slow start
+EARLIEST = 0.03  # of slender's seconds: nothing happens before
 LEAST = 1e-7  # of the best objective: what lies nearer is rounding in float32
 
 
@@ -104,6 +105,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
         accuracy_panel(below, result)
         for ax in (above, below):
             over_seconds(ax, ticks=(1,))
+            ax.set_xlim(left=EARLIEST * result["plain"][0]["seconds"])
         titled(above, name, result["shape"])
         handles, labels = below.get_legend_handles_labels()
         lines |= dict(zip(labels, handles, strict=True))

@@ -125,6 +125,7 @@ def test_a_rival_reaches_the_minimum(name, task, minimum):
     solver = installed(name)
     recorder = Recorder(task, budget=20.0, target=minimum * (1 + 1e-4))
     solver.curve(task, solver.grid[0], 0, recorder)
+    recorder.finish()
     assert recorder.stopped == "target"
     assert all(p["objective"] >= minimum * (1 - 1e-9) for p in recorder.curve)
     assert recorder.curve[-1]["top1"] > 0.9
@@ -150,12 +151,24 @@ def test_evaluation_is_off_a_rivals_clock(name, task, monkeypatch):
 
     def few(seconds, model):
         points.append(seconds)
-        stop(seconds, model)
+        stop._measure(seconds, model)
         return len(points) == 4
 
     with Stopwatch() as wall:
         solver.curve(task, solver.grid[0], 0, few)
     assert points[-1] < wall.seconds - 0.9 * pause * len(points)
+
+
+def test_points_are_thinned_but_the_first_at_the_target_is_found(task, monkeypatch):
+    values = iter([9.0, 4.0, 1.0, 0.5, 0.4])  # as measured, in the order asked for
+    monkeypatch.setattr(objective, "multinomial", lambda model, task: model.coef[0, 0])
+    monkeypatch.setattr(objective, "measure", lambda *a: {"top1": 0.0, "top5": 0.0})
+    recorder = Recorder(task, budget=100.0, target=1.0)
+    for seconds, value in zip([1.0, 1.01, 1.02, 1.03, 1.2], values, strict=True):
+        done = recorder(seconds, objective.Linear(np.full((1, 1), value), np.zeros(1), np.zeros(1)))
+    assert done
+    assert recorder.stopped == "target"
+    assert [point["seconds"] for point in recorder.curve] == [1.0, 1.02]
 
 
 def test_adam_with_the_penalty_in_its_gradient_comes_near_the_minimum(task, minimum):

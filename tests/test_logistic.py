@@ -249,3 +249,17 @@ def test_a_saved_model_predicts_the_same(tmp_path):
     loaded = load_model(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert (loaded.gap_, loaded.C) == (model.gap_, 0.3)
+
+
+@pytest.mark.parametrize("C", [10.0, 1e4])
+def test_separable_rows_beyond_the_sample_do_not_mislead_the_line_search(C):
+    """A sample whose every row is won knows no root: the step must stay finite and decrease."""
+    rng = np.random.default_rng(0)
+    y = np.arange(4000) % 50
+    X = (3 * rng.standard_normal((50, 60))[y] + rng.standard_normal((4000, 60))).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticClassifier(C, max_iter=30, random_state=0).fit(X, y)
+    objectives = [record["objective"] for record in model.trace_]
+    assert objectives[1] < 0.2 * objectives[0]
+    assert model.score(X, y) == 1.0

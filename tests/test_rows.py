@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 from scipy import sparse
+from threadpoolctl import threadpool_info
 
 from slender.rows import NormalisedRows, ScaledRows, SubsetRows, as_rows, base, map_blocks, threads
 from slender.rows.half import TABLE, widen
@@ -197,3 +198,25 @@ def test_normalised_rows_have_norm_1_and_zeros_stay(form):
     np.testing.assert_allclose(rows.dense(np.arange(N)), want, rtol=1e-6)
     B = np.random.default_rng(3).standard_normal((D, 2)).astype(rows.dtype)
     np.testing.assert_allclose(rows.matmat(B), want @ B, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 3), (7, 5, 3), (64, 33, 20)])
+def test_matmul_on_threads_of_our_own(monkeypatch, shape):
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 0)
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((m, k)), rng.standard_normal((n, k)).T
+    np.testing.assert_allclose(threads.matmul(A, B), A @ B, atol=1e-12)
+    assert threads.matmul(A.astype(np.float32), B.astype(np.float32)).dtype == np.float32
+
+
+def test_one_blas_thread_gives_the_others_back():
+    def blas():
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    before = blas()
+    with threads.one_blas_thread():
+        assert set(blas()) <= {1}
+        as_rows(np.ones((10, 3))).matmat(np.ones((3, 2)))
+        assert set(blas()) <= {1}
+    assert blas() == before

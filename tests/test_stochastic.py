@@ -161,4 +161,4 @@ def test_the_running_objective_is_the_mean_loss_before_the_updates(problem):
     data = Data(rows, Codes(codes, 0), np.arange(60), rows.sqnorms(), unit_weights(60, 3))
     state = descent.init(3, D, rows.dtype)
     for epoch in descent.epochs(state, data, 1, np.random.default_rng(0)):
-        assert epoch() == pytest.approx(np.log(2))
+        assert epoch()["objective"] == pytest.approx(np.log(2))

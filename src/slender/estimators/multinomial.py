@@ -102,7 +102,7 @@ class MultinomialClassifier(LinearClassifier):
     def _lam(self, C: float, problem: Multinomial) -> float:
         """lam of the softmax for scikit-learn's C."""
         rows = 2.0 if problem.n_classes == 2 else 1.0
-        return rows / (np.count_nonzero(problem.w) * C)
+        return float(rows / (np.count_nonzero(problem.w) * C))
 
     # -- keeping ---------------------------------------------------------------------------------
 

@@ -101,7 +101,8 @@ class Multinomial:
         """theta at W = 0, with the best intercepts there: the classes' log shares."""
         theta = np.zeros((self.n_classes, self.rows.shape[1] + 1), self.rows.dtype)
         if self.intercept:
-            theta[:, -1] = np.log(self.class_weight / self.total)
+            shares = np.log(self.class_weight / self.total)
+            theta[:, -1] = shares - shares.mean()
         return theta
 
     def model(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -172,7 +173,7 @@ class Multinomial:
         if self.intercept:
             gradient[:, :d] -= np.outer(g, self.mean)
             gradient[:, d] = g
-        objective = sum(one.loss for one in sums) + 0.5 * lam * sq_norm(W)
+        objective = float(sum(one.loss for one in sums) + 0.5 * lam * sq_norm(W))
         A = None
         if second:
             A = np.diag(np.sum([one.p for one in sums], axis=0))

@@ -21,6 +21,9 @@ from ..rows.threads import matmul
 
 FEWEST, MOST = 512, 2048  # rows, and an eighth of all in between
 BYTES = 16 * 2**20  # of these rows, at most
+# Where every row of the sample is already won, phi' only creeps towards 0, and what the sample's
+# slope differs from that of all rows may be more than is left of it: stop short of the root.
+SHORT = 0.05
 ROOT_STEPS = 12
 ROOT_TOL = 0.02  # of t: the sample itself knows the root no better
 
@@ -55,7 +58,8 @@ class LineSample:
         return step
 
     def root(self, step: NDArray[Any], slope: float, ridge: float) -> float:
-        """t with phi'(t) = 0: Newton's method kept inside a bracket."""
+        """t with phi'(t) = SHORT phi'(0): Newton's method kept inside a bracket."""
+        slope *= 1.0 - SHORT
         mean0, _ = _moments(self.scores, step, self.w, 0.0)
         lo, hi, t = 0.0, np.inf, 1.0
         for _ in range(ROOT_STEPS):

@@ -57,7 +57,7 @@ class QuasiNewton:
     @property
     def gap(self) -> float:
         """The objective is at most so far above the optimum."""
-        return max(0.0, self.point.objective - self.dual)
+        return max(0.0, float(self.point.objective - self.dual))
 
     def begin(self, theta: NDArray[Any], lam: float) -> None:
         """Start at theta: one pass."""
@@ -156,10 +156,8 @@ class QuasiNewton:
                 return t, trial
             if change <= noise and abs(new_slope) <= 0.9 * abs(slope):
                 return t, trial  # the objective's digits are used up; the slope's are not
-            if new_slope > 0.0:
-                t *= max(0.1, -slope / (new_slope - slope))
-            else:
-                t *= 0.5
+            # the slope's own zero, if the objective were a parabola
+            t *= np.clip(-slope / (new_slope - slope), 0.1, 0.5) if new_slope > slope else 0.1
         return t, None
 
     def _accept(self, trial: Point) -> None:

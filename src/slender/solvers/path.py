@@ -1,9 +1,9 @@
 """A path: the same problem at one lam after another, from strong to weak penalty.
 
 Each value starts where the last one ended, with the gradient found there, the same curvature and
-the pairs of L-BFGS (the data's part of them does not depend on lam, so none costs a pass).  A value of a path is done when its gap is proved
-small, or, where a proof would cost far more than it tells a choice by validation, when a step gains
-next to nothing.
+the pairs of L-BFGS: the data's part of them does not depend on lam, so that none costs a pass.  A
+value is done when its gap is proved small, or, where a proof would cost far more than it tells a
+choice by validation, when a step gains next to nothing.
 """
 
 from time import perf_counter
