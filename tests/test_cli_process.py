@@ -68,7 +68,7 @@ def test_help_starts_without_the_heavy_imports():
 
 WORDS = {
     "slnd": "fit X.npy y.npy --out new --method slnd --passes 100000",
-    "logistic": "fit X.npy y.npy --out new --C 1e5 --tol 1e-15 --max-iter 100000",
+    "logistic": "fit X.npy y.npy --out new --C 1e5 --tol 1e-15 --val X.npy --val-y y.npy",
     "path": "path X.npy y.npy --out new --plot path.png --json r.json --full --tol 1e-9",
     "demo": "demo",
 }

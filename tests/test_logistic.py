@@ -1,5 +1,6 @@
 """LogisticClassifier: the certificate is the test."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -262,4 +263,20 @@ def test_separable_rows_beyond_the_sample_do_not_mislead_the_line_search(C):
         model = LogisticClassifier(C, max_iter=30, random_state=0).fit(X, y)
     objectives = [record["objective"] for record in model.trace_]
     assert objectives[1] < 0.2 * objectives[0]
+    assert model.score(X, y) == 1.0
+
+
+def test_very_sparse_and_very_wide_rows():
+    """A million columns: nothing of size rows x columns may be made."""
+    n, d = 2000, 1_000_000
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    columns = np.where(y == 0, 5, 999_999)
+    X = sparse.csr_array((rng.uniform(1, 2, n), (np.arange(n), columns)), shape=(n, d))
+    tracemalloc.start()
+    model = LogisticClassifier(1.0).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**30  # two hundred bytes a column and class; n x d would be 16 GB
+    assert model.gap_ <= 1e-3 * model.objective_
     assert model.score(X, y) == 1.0

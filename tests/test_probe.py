@@ -87,14 +87,17 @@ def test_the_full_path_has_every_c_and_the_same_choice(data, probe):
 
 def test_when_a_path_has_turned():
     def path(*top1, rising=True):
-        return [{"top1": a, "log_loss": 9.0 + k if rising else 9.0 - k} for k, a in enumerate(top1)]
+        return [{"top1": a, "log_loss": 99.0 + k if rising else 99.0 - k} for k, a in enumerate(top1)]
 
     assert not turned(path(0.5, 0.6, 0.7), 100)
     assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5), 100)  # three after the best
     assert turned(path(0.5, 0.9, 0.7, 0.6, 0.5, 0.5), 100)
-    assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5, 0.5, rising=False), 100)
+    assert turned(path(0.5, 0.9, 0.7, 0.6, 0.5, 0.5, rising=False), 100)
+    assert not turned(path(0.11, 0.09, 0.08, 0.08, 0.07, 0.05, rising=False), 400)  # a flat start
+    assert turned(path(0.9, 0.8, 0.7, 0.6, 0.5), 100)  # Cs that begin beyond the best
     assert not turned(path(0.5, *[0.9] * 7), 100)  # a plateau, and not yet long
     assert turned(path(0.5, *[0.9] * 10), 100)
+    assert not turned(path(0.5, *[0.9] * 10, rising=False), 100)
 
 
 def test_only_training_rows_choose(data):

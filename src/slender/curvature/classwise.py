@@ -28,7 +28,7 @@ from ..rows.threads import matmul
 from .base import SAMPLE_BYTES
 from .eigen import top_eigenpairs
 
-MIN_SAMPLES, MAX_SAMPLES = 64, 4096
+MIN_SAMPLES, MAX_SAMPLES = 16, 4096
 MAX_RANK = 256  # eigenpairs: on embeddings and pixels more gain no pass, and 64 lose some
 CENTRED = 0.9  # of a class's mean: the only row of its class shall not count for nothing
 FLOOR = 1e-7  # of the largest a s: below it a direction is rounding (lam = 0 has no other floor)
@@ -111,9 +111,9 @@ class Inverse:
         return out
 
 
-def sample_size(n: int, row_bytes: int) -> int:
-    """Rows to look at, of n."""
-    return min(n, MAX_SAMPLES, max(MIN_SAMPLES, SAMPLE_BYTES // row_bytes))
+def sample_size(n: int, dense_row_bytes: int) -> int:
+    """Rows to look at, of n; they are held dense, whatever they come from."""
+    return min(n, MAX_SAMPLES, max(MIN_SAMPLES, SAMPLE_BYTES // dense_row_bytes))
 
 
 def _class_centred(X: NDArray[Any], y: NDArray[np.int32], w: NDArray[Any]) -> NDArray[Any]:

@@ -30,9 +30,10 @@ from .validation import (
 
 LOWEST, HIGHEST = 1e-6, 1e5  # the range of Cs=45
 SCALES = ("none", "l2", "standard")
-# The path has turned when the log loss has risen by this share above its lowest, and
-RISEN = 1e-3  # (more than rounding: for tiny C every figure is flat)
-CLEARLY, AT_ALL = 4, 8  # so many values after the best were worse: by a standard error, or at all
+# The path has turned when so many values after the best the accuracy is lower by a standard error,
+# or so many at all; not on the flat stretch at tiny C, where neither accuracy nor log loss moves:
+CLEARLY, AT_ALL = 4, 8
+RISEN = 1e-3  # of the lowest log loss: more than rounding
 TEMPERATURES = (0.05, 20.0)
 
 
@@ -346,8 +347,10 @@ def turned(path: list[Record], n_held_out: int) -> bool:
     """Is the best behind, beyond doubt?"""
     best, last = path[best_of(path)], path[-1]
     after = len(path) - 1 - best_of(path)
-    lowest = min(record["log_loss"] for record in path)
-    if after < CLEARLY or last["log_loss"] <= (1.0 + RISEN) * lowest:
-        return False
     error = np.sqrt(best["top1"] * (1.0 - best["top1"]) / n_held_out)
-    return after >= AT_ALL or best["top1"] - last["top1"] > error
+    worse = best["top1"] - last["top1"] > error
+    has_risen = best["top1"] - path[0]["top1"] > 2.0 * error
+    overfits = last["log_loss"] > (1.0 + RISEN) * min(record["log_loss"] for record in path)
+    if after >= CLEARLY and worse:
+        return bool(has_risen or overfits)
+    return bool(after >= AT_ALL and overfits)

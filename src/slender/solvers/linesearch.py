@@ -20,7 +20,7 @@ from ..problem.multinomial import FAST, Multinomial
 from ..rows.threads import matmul
 
 FEWEST, MOST = 512, 2048  # rows, and an eighth of all in between
-BYTES = 16 * 2**20  # of these rows, at most
+BYTES, LEAST = 16 * 2**20, 16  # these rows are held dense; of very wide ones, so few
 # Where every row of the sample is already won, phi' only creeps towards 0, and what the sample's
 # slope differs from that of all rows may be more than is left of it: stop short of the root.
 SHORT = 0.05
@@ -39,7 +39,7 @@ class LineSample:
     def draw(cls, problem: Multinomial, rng: np.random.Generator) -> "LineSample":
         active = np.flatnonzero(problem.w)
         m = int(np.clip(len(active) // 8, FEWEST, MOST))
-        m = min(m, len(active), max(64, BYTES // problem.rows.row_bytes))
+        m = min(m, len(active), max(LEAST, BYTES // problem.dense_row_bytes))
         X, w = problem.sample(np.sort(rng.choice(active, m, replace=False)))
         return cls(X, w, problem.n_classes)
 

@@ -176,7 +176,7 @@ class QuasiNewton:
 
 def _look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
     active = np.flatnonzero(problem.w)
-    m = sample_size(len(active), problem.rows.row_bytes)
+    m = sample_size(len(active), problem.dense_row_bytes)
     index = np.sort(rng.choice(active, m, replace=False))
     X, w = problem.sample(index)
     return Classwise(X, w, problem.y[index], problem.intercept, rng)
