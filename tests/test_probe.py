@@ -87,7 +87,8 @@ def test_the_full_path_has_every_c_and_the_same_choice(data, probe):
 
 def test_when_a_path_has_turned():
     def path(*top1, rising=True):
-        return [{"top1": a, "log_loss": 99.0 + k if rising else 99.0 - k} for k, a in enumerate(top1)]
+        slope = 1.0 if rising else -1.0
+        return [{"top1": a, "log_loss": 99.0 + slope * k} for k, a in enumerate(top1)]
 
     assert not turned(path(0.5, 0.6, 0.7), 100)
     assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5), 100)  # three after the best
