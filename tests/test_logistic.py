@@ -280,3 +280,13 @@ def test_very_sparse_and_very_wide_rows():
     assert peak < 2**30  # two hundred bytes a column and class; n x d would be 16 GB
     assert model.gap_ <= 1e-3 * model.objective_
     assert model.score(X, y) == 1.0
+
+
+def test_intercepts_do_not_drift_together():
+    """A common shift changes no probability, but once cost float32 the digits of a proof."""
+    data = planted(3000, 128, 60, n_test=10, separation=0.4)
+    for seed in range(3):
+        model = LogisticClassifier(500.0, random_state=seed).fit(data.X_train, data.y_train)
+        assert model.gap_ <= 1e-3 * model.objective_
+        at_the_mean = model.intercept_ + model.coef_ @ data.X_train.mean(axis=0)
+        assert abs(at_the_mean.mean()) < 1e-3 * abs(at_the_mean).max()
