@@ -254,3 +254,13 @@ def test_another_penalty_at_the_same_theta_needs_no_pass():
     assert moved.objective == pytest.approx(fresh.objective, rel=1e-13)
     np.testing.assert_allclose(moved.gradient, fresh.gradient, atol=1e-13)
     assert certify(problem, moved).gap == pytest.approx(certify(problem, fresh).gap, rel=1e-9)
+
+
+def test_the_trace_is_never_below_the_truth_far_from_zero():
+    """In float32 the squares of rows at 1,000 swallow a spread of 0.01; a bound must not."""
+    rng = np.random.default_rng(0)
+    X = (1e3 + 0.01 * rng.standard_normal((200, 5))).astype(np.float32)
+    y = (np.arange(200) % 2).astype(np.int32)
+    problem = Multinomial(as_rows(X), y, np.full(200, 1 / 200, np.float32), 2)
+    exact = ((X.astype(float) - X.astype(float).mean(axis=0)) ** 2).sum() / 200
+    assert problem.trace >= exact

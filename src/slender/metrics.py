@@ -55,17 +55,6 @@ def measure(
     return found
 
 
-def log_loss(
-    rows: Rows,
-    codes: NDArray[np.int32],
-    W: NDArray[Any],
-    b: NDArray[Any],
-    temperature: float,
-) -> float:
-    """Mean -ln P(own class) with P = softmax((W x + b) / temperature)."""
-    return measure(rows, codes, W, b, temperature)["log_loss"]
-
-
 def _log_loss(S: NDArray[Any], own: NDArray[Any], temperature: float) -> float:
     largest = S.max(axis=1, keepdims=True)
     scale = S.dtype.type(1.0 / temperature)

@@ -92,7 +92,7 @@ class MultinomialClassifier(LinearClassifier):
             )
         w = (weight / np.count_nonzero(weight)).astype(rows.dtype)
         problem = Multinomial(rows, codes, w, len(self.classes_), bool(self.fit_intercept))
-        if not np.isfinite(problem.trace):
+        if not np.isfinite(problem.squares):
             check_finite(rows)
             raise ValueError(
                 f"X holds numbers whose squares overflow {rows.dtype}; scale the features down"

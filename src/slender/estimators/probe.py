@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.preprocessing import StandardScaler
 
-from ..metrics import log_loss
+from ..metrics import measure
 from ..problem import Multinomial
 from ..rows import NormalisedRows, Rows, ScaledRows, SubsetRows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, run
@@ -296,7 +296,7 @@ class LinearProbe(MultinomialClassifier):
         (rows, codes), (W, b) = walker.held_out, model
 
         def loss(log_temperature: float) -> float:
-            return log_loss(rows, codes, W, b, float(np.exp(log_temperature)))
+            return measure(rows, codes, W, b, float(np.exp(log_temperature)))["log_loss"]
 
         bounds = tuple(np.log(TEMPERATURES))
         found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})

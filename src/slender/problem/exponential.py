@@ -1,9 +1,9 @@
 """e^x for x <= 0 inside compiled loops.
 
 float32 goes through a polynomial that the compiler turns into vector instructions, which a call of
-the C library's expf prevents: half the time of a softmax.  Its relative error is below 2e-7 (the
-classic range reduction x = k ln 2 + r and a polynomial of degree 5 in r, coefficients of Cephes).
-float64 is left to the C library.
+the C library's expf prevents: half the time of a softmax over 100 classes.  Its relative error is
+below 2.5e-7 (the classic range reduction x = k ln 2 + r and a polynomial of degree 5 in r,
+coefficients of Cephes).  float64 is left to the C library.
 """
 
 from math import exp as library_exp

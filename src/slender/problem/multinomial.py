@@ -23,11 +23,13 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from ..rows import Rows, map_blocks, product, sum_squares
+from ..metrics import measure
+from ..rows import Rows, SubsetRows, add_product, map_blocks, product, sum_squares
 from .exponential import exp
 
 # What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
 FAST = {"reassoc", "contract", "nsz"}
+TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
 
 
 class Point(NamedTuple):
@@ -55,7 +57,7 @@ class _Sums:
     def __init__(self, C: int, d: int, dtype: Any, second: bool) -> None:
         self.loss = 0.0
         self.G = np.zeros((C, d), dtype)
-        self.product = np.empty((C, d), dtype)
+        self.scratch = np.empty((C, d), dtype)
         self.g = np.zeros(C)
         self.pp = np.zeros((C, C)) if second else None  # Σ w p pᵀ
         self.p = np.zeros(C)
@@ -76,7 +78,7 @@ class Multinomial:
         self._moments()
 
     def _moments(self) -> None:
-        """x̄ (d,), the classes' weights (C,), and the trace of Σ w (x - x̄)(x - x̄)ᵀ."""
+        """x̄ (d,), the classes' weights (C,), Σ w ‖x‖², and the trace of Σ w (x - x̄)(x - x̄)ᵀ."""
         d = self.rows.shape[1]
         self.class_weight = np.bincount(self.y, self.w, self.n_classes)
         self.total = float(self.class_weight.sum())
@@ -94,8 +96,11 @@ class Multinomial:
         self.mean = (sums[:d] / self.total).astype(self.rows.dtype)
         if not self.intercept:
             self.mean[:] = 0.0
-        trace = float(sums[d]) - self.total * float(np.sum(self.mean.astype(np.float64) ** 2))
-        self.trace = float(np.maximum(trace, 0.0))  # NaN stays NaN, and tells of one in the rows
+        self.squares = float(sums[d])  # NaN or infinite where a row is
+        mean_square = float(np.sum(self.mean.astype(np.float64) ** 2))
+        # Far from zero a difference of large numbers: never below the truth, as a bound must be.
+        rounding = TRACE_ROUNDING * float(np.finfo(self.rows.dtype).eps) * self.squares
+        self.trace = max(self.squares - self.total * mean_square, 0.0) + rounding
 
     def start(self) -> NDArray[Any]:
         """theta at W = 0, with the best intercepts there: the classes' log shares."""
@@ -127,17 +132,9 @@ class Multinomial:
 
     def separated(self, theta: NDArray[Any]) -> bool:
         """Has every row of positive weight its own class on top?"""
-        W, b = self.model(theta)
-        wrong: list[int] = []
-
-        def work(lo: int, hi: int, block: Any) -> None:
-            S = np.asarray(block @ W.T) + b
-            own = S[np.arange(hi - lo), self.y[lo:hi]].copy()
-            S[np.arange(hi - lo), self.y[lo:hi]] = -np.inf
-            wrong.append(int(np.sum((S.max(axis=1) >= own) & (self.w[lo:hi] > 0))))
-
-        self.rows.each_block(work, self.n_classes * 8)
-        return sum(wrong) == 0
+        active = np.flatnonzero(self.w)
+        rows = SubsetRows(self.rows, active)
+        return measure(rows, self.y[active], *self.model(theta))["top1"] == 1.0
 
     def at(self, theta: NDArray[Any], lam: float, second: bool = False) -> Point:
         """Objective and gradient: one pass.  `second` asks for A too."""
@@ -161,11 +158,7 @@ class Multinomial:
                 mine.pp += P.T @ P
             S[np.arange(hi - lo), y] -= w
             mine.g += S.sum(axis=0, dtype=np.float64)
-            if isinstance(block, np.ndarray):
-                np.matmul(S.T, block, out=mine.product)
-                mine.G += mine.product
-            else:
-                mine.G += (block.T @ S).T
+            add_product(S, block, mine.G, mine.scratch)
 
         sums = map_blocks(self.rows, start, work, C * dtype.itemsize)
         G, g = sums[0].G, sum(one.g for one in sums)

@@ -3,7 +3,7 @@
 `as_rows(X)` wraps an array, a memory map or a SciPy sparse matrix; see `base.Rows` for the verbs.
 """
 
-from .base import Rows, blocks, product, sum_squares
+from .base import Rows, add_product, blocks, product, sum_squares
 from .convert import as_rows
 from .csr import CSRRows
 from .dense import DenseRows
@@ -19,6 +19,7 @@ __all__ = [
     "Rows",
     "ScaledRows",
     "SubsetRows",
+    "add_product",
     "as_rows",
     "blocks",
     "map_blocks",

@@ -117,6 +117,14 @@ def product(block: Any, B: NDArray[Any], out: NDArray[Any]) -> None:
         out[:] = block @ B
 
 
+def add_product(G: NDArray[Any], block: Any, out: NDArray[Any], scratch: NDArray[Any]) -> None:
+    """out += Gᵀ block for a dense or CSR block; `scratch` is an array like out."""
+    if isinstance(block, np.ndarray):
+        out += np.matmul(G.T, block, out=scratch)
+    else:
+        out += (block.T @ G).T
+
+
 def sum_squares(block: Any, axis: int) -> NDArray[Any]:
     """Sums of squares over the rows (axis 0) or the columns (axis 1) of a dense or CSR block."""
     if isinstance(block, np.ndarray):
