@@ -4,7 +4,7 @@
 """
 
 from .base import Rows, add_product, blocks, product, sum_squares
-from .convert import as_rows
+from .convert import as_rows, stack
 from .csr import CSRRows
 from .dense import DenseRows
 from .normalised import NormalisedRows
@@ -25,5 +25,6 @@ __all__ = [
     "map_blocks",
     "one_blas_thread",
     "product",
+    "stack",
     "sum_squares",
 ]

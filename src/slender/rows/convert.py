@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from .base import Rows
@@ -14,3 +15,10 @@ def as_rows(X: Any) -> Rows:
     if isinstance(X, Rows):
         return X
     return CSRRows(X) if sparse.issparse(X) else DenseRows(X)
+
+
+def stack(blocks: list[Any]) -> Rows:
+    """Dense or CSR blocks, one below the other."""
+    if all(isinstance(block, np.ndarray) for block in blocks):
+        return DenseRows(np.vstack(blocks))
+    return CSRRows(sparse.vstack(blocks, format="csr"))

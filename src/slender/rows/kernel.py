@@ -1,6 +1,7 @@
-"""What a compiled kernel may read: dense or CSR rows, through two verbs.
+"""What a compiled kernel may read: dense or CSR rows, through three verbs.
 
 dot(X, i, w)        x_iᵀ w
+scores(X, i, W, s)  s = W x_i
 axpy(X, a, i, w)    w += a x_i
 """
 
@@ -25,6 +26,25 @@ class Dense(NamedTuple):
             total += x[j] * w[j]
         return total
 
+    def scores(self, i: int, W: NDArray[Any], s: NDArray[Any]) -> None:
+        x = self.data[i]
+        C, none = len(W), W.dtype.type(0)
+        whole = C - C % 4
+        for c in range(0, whole, 4):  # four at a time: a number of x is read once for four products
+            w0, w1, w2, w3 = W[c], W[c + 1], W[c + 2], W[c + 3]
+            s0, s1, s2, s3 = none, none, none, none
+            for j in range(len(x)):
+                s0 += x[j] * w0[j]
+                s1 += x[j] * w1[j]
+                s2 += x[j] * w2[j]
+                s3 += x[j] * w3[j]
+            s[c], s[c + 1], s[c + 2], s[c + 3] = s0, s1, s2, s3
+        for c in range(whole, C):
+            w0, s0 = W[c], none
+            for j in range(len(x)):
+                s0 += x[j] * w0[j]
+            s[c] = s0
+
     def axpy(self, a: Any, i: int, w: NDArray[Any]) -> None:
         x = self.data[i]
         a = w.dtype.type(a)  # a float64 would turn the whole loop into float64
@@ -44,6 +64,13 @@ class CSR(NamedTuple):
         for j in range(self.indptr[i], self.indptr[i + 1]):
             total += self.data[j] * w[self.indices[j]]
         return total
+
+    def scores(self, i: int, W: NDArray[Any], s: NDArray[Any]) -> None:
+        for c in range(len(W)):
+            w, total = W[c], W.dtype.type(0)
+            for j in range(self.indptr[i], self.indptr[i + 1]):
+                total += self.data[j] * w[self.indices[j]]
+            s[c] = total
 
     def axpy(self, a: Any, i: int, w: NDArray[Any]) -> None:
         a = w.dtype.type(a)
@@ -66,6 +93,11 @@ def dot(X: KernelRows, i: int, w: NDArray[Any]) -> Any:
     return X.dot(i, w)
 
 
+def scores(X: KernelRows, i: int, W: NDArray[Any], s: NDArray[Any]) -> None:
+    """s = W x_i."""
+    X.scores(i, W, s)
+
+
 def axpy(X: KernelRows, a: Any, i: int, w: NDArray[Any]) -> None:
     """w += a x_i."""
     X.axpy(a, i, w)
@@ -75,6 +107,12 @@ def axpy(X: KernelRows, a: Any, i: int, w: NDArray[Any]) -> None:
 def _dot(X, i, w):  # type: ignore[no-untyped-def]
     method = method_of(X, "dot")
     return lambda X, i, w: method(X, i, w)
+
+
+@overload(scores)
+def _scores(X, i, W, s):  # type: ignore[no-untyped-def]
+    method = method_of(X, "scores")
+    return lambda X, i, W, s: method(X, i, W, s)
 
 
 @overload(axpy)

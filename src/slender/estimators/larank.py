@@ -1,0 +1,268 @@
+"""LaRankClassifier: the linear SVM by LaRank, an online dual solver (seed 002, Part I)."""
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..rows import as_rows, one_blas_thread, stack
+from ..solvers.directions import Binary, Form, Multiclass
+from ..solvers.larank import MOVES, OPERATIONS, Data, LaRank, survey, worth_a_visit
+from ..solvers.loop import Clock, Record
+from ..solvers.patterns import Patterns, empty, n_support, primal_weights, squared
+from .svm import Examples, SVMClassifier
+from .validation import check_positive, generator
+
+# Of the products with rows of W that visiting every example takes.  A few examples may be all that
+# is worth a visit; they are gone over until this much is done, since the gap costs a pass too.
+ROUND = 1.0
+
+
+class LaRankClassifier(SVMClassifier):
+    """Linear SVM by LaRank: online, no step size, a duality gap.
+
+    Two classes: the SVM of seed 002; more: Crammer and Singer's.  Minimises, divided by n C,
+
+        ½ ‖W‖² + C Σ_i c_i loss_i,     loss_i = max(0, 1 - y_i wᵀx_i), or
+                                       loss_i = max_k { s_ik + 1[k != y_i] - s_iy_i },  s = W x
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Weight of the losses, as in LIBLINEAR and scikit-learn's LinearSVC.
+    passes : int, default 1000
+        Rounds at most: over the data at first, then over what is worth a visit, the gap after each.
+    tol : float or None, default 1e-2
+        Stop when the gap is at most this share of the objective; None: after `passes`.
+    adaptive : bool, default True
+        Choose among fresh examples, support patterns and their classes by dual gain per operation;
+        else take turns.
+    skip_bound : bool, default True
+        Leave patterns whose coefficients are all at the bound out of the draws, until their next
+        turn as a fresh example.
+    active : bool, default True
+        From the second pass on visit as fresh examples only those that hold nearly all of the
+        gap; else all.
+    inner : int, default 8
+        Moves on an example once its scores are known; 1 is the paper's.
+    tau, kappa : float
+        A move counts if its gradient exceeds tau and there is room for kappa times the bound.
+    fit_intercept : bool, default True
+        The weight of a constant column as large as a typical row, penalised like the others; the
+        slides have none.
+    class_weight : dict, "balanced" or None
+        Multiplies the weight of each row by its class's.
+    callbacks : list of callables, called with (record, weights) after each pass
+        A true answer ends the fit.
+    random_state : seed of the orders and draws
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_, n_iter_
+        As in scikit-learn.
+    gap_ : float
+        objective - optimum is at most this; inf after a partial_fit that followed another, since
+        the earlier rows are gone.
+    objective_ : float
+        As above, divided by n C; of the rows at hand.
+    trace_ : list of dict
+        A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
+        coefficient), moves (that counted) and operations (products with a row of W), so far.
+
+    Notes
+    -----
+    The kernel visits rows at random: rows that are not float32, float64 or CSR in memory (float16,
+    integers) are widened as a whole.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from slender import LaRankClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = LaRankClassifier(random_state=0).fit(X[:1300] / 16, y[:1300])
+    >>> model.gap_ <= 1e-2 * model.objective_
+    True
+    >>> model.score(X[1300:] / 16, y[1300:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        passes: int = 1000,
+        tol: float | None = 1e-2,
+        adaptive: bool = True,
+        skip_bound: bool = True,
+        active: bool = True,
+        inner: int = 8,
+        tau: float = 1e-4,
+        kappa: float = 1e-6,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        callbacks: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.passes = passes
+        self.tol = tol
+        self.adaptive = adaptive
+        self.skip_bound = skip_bound
+        self.active = active
+        self.inner = inner
+        self.tau = tau
+        self.kappa = kappa
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.callbacks = callbacks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LaRankClassifier":
+        """Fit from W = 0 until the gap is small, or `passes` times over the data."""
+        self._check()
+        examples = self._read_examples(X, y, sample_weight)
+        self._begin(examples)
+        self._advance(examples, empty(len(examples.y), self._n_rows), 0, self.passes)
+        self._warn_unless_finished()
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> "LaRankClassifier":
+        """One pass over these rows; support patterns of earlier calls are reprocessed with them.
+
+        The first call fixes the classes (give `classes` if its rows do not hold them all).  The
+        rows of support patterns are kept, all others forgotten.
+        """
+        self._check()
+        first = not hasattr(self, "_stream")
+        if first and hasattr(self, "coef_"):
+            raise ValueError(
+                "partial_fit: a loaded model has weights but no support patterns; "
+                "use fit, or go on with the model that was fitted here"
+            )
+        given = None if classes is None else np.unique(classes)
+        known = given if first else self.classes_
+        fresh = self._read_examples(X, y, sample_weight, reset=first, classes=known)
+        patterns = empty(len(fresh.y), self._n_rows)
+        if first:
+            self._begin(fresh)
+            self._advance(fresh, patterns, 0, 1)
+            return self
+        kept, old = self._support()
+        self._n_seen += fresh.n
+        self._advance(_joined(kept, fresh), _stacked(old, patterns), len(kept.y), 1)
+        return self
+
+    def _support(self) -> tuple[Examples, Patterns]:
+        """Of all that was seen, what has a dual coefficient."""
+        examples, patterns = self._stream
+        support = np.flatnonzero((patterns.beta != 0.0).any(axis=1))
+        rows = as_rows(examples.rows.gather(support))
+        return (
+            Examples(rows, examples.y[support], examples.weight[support]),
+            Patterns(patterns.classes[support], patterns.beta[support]),
+        )
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_stream", None)  # rows of the training set have no place in a pickle
+        return state
+
+    @property
+    def _n_rows(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _begin(self, examples: Examples) -> None:
+        self._n_seen = examples.n
+        self._bias = self._constant(examples.rows.sqnorms().astype(np.float64))
+        self._rng = generator(self.random_state)
+        self._clock = Clock()
+        self.trace_ = []
+
+    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> None:
+        """`passes` over the examples after the first n_kept, which earlier calls left."""
+        rows, n_rows = examples.rows, self._n_rows
+        solver = LaRank(
+            self.tau,
+            self.kappa,
+            self.inner,
+            bool(self.adaptive),
+            bool(self.skip_bound),
+            self._bias,
+        )
+        with self._clock:
+            sq = rows.sqnorms().astype(np.float64) + self._bias**2
+            data = Data(self.C * examples.weight, sq)
+            form: Form = Multiclass(examples.y)
+            if n_rows == 1:
+                form = Binary(np.where(examples.y == 1, 1, -1).astype(np.int8))
+            X, _ = rows.take(np.arange(rows.shape[0]))
+            state = solver.init(patterns, *primal_weights(rows, patterns, n_rows, self._bias))
+        fresh = np.flatnonzero(examples.weight)
+        fresh = fresh[fresh >= n_kept]
+        mu = 1.0 / (self._n_seen * self.C)
+
+        def epoch() -> Record:
+            nonlocal state, fresh
+            enough = state.counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
+            while True:
+                order = self._rng.permutation(fresh)
+                state = solver.sweep_over(form, state, X, data, order, self._rng)
+                if state.counters[OPERATIONS] >= enough:
+                    break
+            W, b = primal_weights(rows, state.patterns, n_rows, self._bias)
+            state.W[:], state.b[:] = W, b  # rid of rounding
+            losses, gaps = survey(form, rows, state, self._bias, data.U)
+            if self.active:
+                fresh = worth_a_visit(gaps)
+            # rows of earlier calls that are gone had no loss when they were seen
+            primal = mu * (float(data.U @ losses) + 0.5 * squared(W, b))
+            gap = mu * float(gaps.sum())
+            return {
+                "objective": primal,
+                "gap": gap if self._n_seen == examples.n else np.inf,
+                "dual": primal - gap,
+                "support": float(n_support(state.patterns)),
+                "moves": float(state.counters[MOVES]),
+                "operations": float(state.counters[OPERATIONS]),
+            }
+
+        def epochs() -> Iterator[Callable[[], Record]]:
+            for _ in range(passes):
+                yield epoch
+                if self._finished():
+                    break
+
+        with one_blas_thread():
+            self._run(epochs(), self._clock, lambda: (state.W.copy(), self._bias * state.b))
+        self._stream = (examples, state.patterns)
+
+    def _check(self) -> None:
+        check_positive("C", self.C)
+        check_positive("inner", self.inner, kind=Integral)
+        check_positive("tau", self.tau)
+        check_positive("kappa", self.kappa)
+        super()._check()
+
+
+def _joined(a: Examples, b: Examples) -> Examples:
+    everything = np.arange(b.rows.shape[0])
+    rows = stack([a.rows.gather(np.arange(a.rows.shape[0])), b.rows.gather(everything)])
+    return Examples(rows, np.concatenate([a.y, b.y]), np.concatenate([a.weight, b.weight]))
+
+
+def _stacked(a: Patterns, b: Patterns) -> Patterns:
+    """Patterns of both, with the slots of the wider one."""
+    K = max(a.beta.shape[1], b.beta.shape[1])
+
+    def widened(patterns: Patterns) -> list[NDArray[Any]]:
+        more = ((0, 0), (0, K - patterns.beta.shape[1]))
+        return [
+            np.pad(patterns.classes, more, constant_values=-1),
+            np.pad(patterns.beta, more),
+        ]
+
+    return Patterns(*(np.vstack(pair) for pair in zip(widened(a), widened(b), strict=True)))

@@ -1,0 +1,118 @@
+"""What the two dual solvers of the multi-class SVM share: reading, the duality gap, keeping."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+
+from ..labels import Indicator
+from ..rows import Rows
+from ..solvers.loop import Clock, Record, run
+from .linear import LinearClassifier
+from .multinomial import read_sample_weight
+from .validation import check_finite, check_positive, read_labels, read_rows
+
+
+class Examples(NamedTuple):
+    """Rows, their classes and how much each counts."""
+
+    rows: Rows
+    y: NDArray[np.int32]  # (n,)
+    weight: NDArray[np.float64]  # (n,)
+
+    @property
+    def n(self) -> int:
+        """Rows that count."""
+        return int(np.count_nonzero(self.weight))
+
+
+class SVMClassifier(LinearClassifier):
+    """Base of LaRankClassifier and BCFWClassifier: a duality gap after each pass.
+
+    The intercept is the weight of a constant column as large as a typical row, and penalised, as
+    in LIBLINEAR: an unpenalised one would tie the dual coefficients of all examples together.
+    """
+
+    passes: int
+    tol: float | None
+    fit_intercept: bool
+    class_weight: Any
+    callbacks: Any
+    random_state: Any
+
+    multilabel_ = False
+    trace_: list[Record]
+    gap_: float
+    objective_: float
+    n_iter_: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def _check(self) -> None:
+        check_positive("passes", self.passes, kind=Integral)
+        if self.tol is not None:
+            check_positive("tol", self.tol)
+
+    def _read_examples(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True, classes: Any = None
+    ) -> Examples:
+        rows = read_rows(self, X, reset=reset)
+        check_finite(rows)
+        labels, self.classes_, _ = read_labels(y, rows.shape[0], classes)
+        if isinstance(labels, Indicator):
+            raise ValueError(
+                f"y is an indicator matrix, but {type(self).__name__} gives each row one class; "
+                "use SLNDClassifier or SGDClassifier for several"
+            )
+        weight = read_sample_weight(sample_weight, rows)
+        weight = np.ones(rows.shape[0]) if weight is None else weight
+        if self.class_weight is not None:
+            names = self.classes_[labels.codes]
+            of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=names)
+            weight = weight * of_class[labels.codes]
+        if not weight.any():
+            raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
+        return Examples(rows, labels.codes, weight)
+
+    def _constant(self, sq: NDArray[np.float64]) -> float:
+        """The constant column: the root mean square norm of the rows."""
+        return float(np.sqrt(sq.mean()) or 1.0) if self.fit_intercept else 0.0
+
+    def _run(
+        self,
+        epochs: Iterator[Callable[[], Record]],
+        clock: Clock,
+        weights: Callable[[], tuple[NDArray[Any], NDArray[Any]]],
+    ) -> None:
+        """Run the epochs and keep the model."""
+        run(epochs, clock, weights, self.trace_, self.callbacks or ())
+        last = self.trace_[-1]
+        self.gap_, self.objective_ = last["gap"], last["objective"]
+        self.n_iter_ = int(last["passes"])
+        W, b = weights()
+        self.coef_, self.intercept_ = np.ascontiguousarray(W), b.astype(W.dtype)
+
+    def _finished(self) -> bool:
+        """Is the gap as small as asked for?"""
+        last = self.trace_[-1] if self.trace_ else None
+        return bool(last and self.tol is not None and last["gap"] <= self.tol * last["objective"])
+
+    def _warn_unless_finished(self) -> None:
+        if self.tol is None or self._finished() or self.n_iter_ < self.passes:
+            return  # not asked for; reached; or stopped by a callback
+        share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
+        warnings.warn(
+            f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
+            f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: raise "
+            f"passes={self.passes}, or tol={self.tol}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

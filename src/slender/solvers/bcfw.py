@@ -1,0 +1,258 @@
+"""Block-coordinate Frank-Wolfe for the multi-class SVM (seed 003, §5).
+
+With the dual of patterns.py and a block B of examples, Algorithm 5 reads
+
+    1.  k*_i = argmax_k { s_ik + 1[k != y_i] - s_iy_i },                 i in B
+    2.  δ_i  = U_i (e_{y_i} - e_{k*_i}) - β_i            the corner of the simplex less where we are
+    3.  γ    = Σ_i δ_iᵀ g_i / ‖D‖²  in [0, 1],           D = Σ_i δ_i x_iᵀ,   g_i = e_{y_i} - s_i
+    4-7.  β_i <- β_i + γ δ_i,   W <- W + γ D
+
+where the sheet keeps w_B = Σ β_i x_iᵀ (C d numbers a block), this keeps β (a few numbers an
+example), so that blocks of one example, Algorithm 4, cost no more memory than large ones.  The
+sheet's step 3 is the same number: Σ δᵀg = (-mu (w_s - w_B)ᵀ w + l_s - l_B)/mu and D = w_s - w_B.
+Where ‖D‖ = 0, γ is 1 if the numerator is positive (rows of zeros), else 0.  Σ_i δ_iᵀ g_i summed
+over all blocks at one W, times mu, is Frank-Wolfe's duality gap.
+
+Averaging weighs the iterate of step t by t (ρ = 2/(t+2)).  It costs one more step in the rows that
+move: with Δ_t the t-th move,
+
+    Σ_{t<=T} t W_t / (T(T+1)/2)  =  W_T - Σ_t t(t-1)/(T(T+1)) Δ_t.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..rows import Rows, add_product, product
+from ..rows.kernel import scores
+from .patterns import FAST, Patterns, fits, follow, read_all, scratch, squared, with_room, write
+
+# Where each number stands in State.numbers.
+STEPS, LINEAR, LATE_LINEAR, SQUARE, LOSS, SQUARES = range(6)
+CHUNK_BYTES = 2**20  # rows handed to the kernel at a time where they must be gathered
+
+
+class State(NamedTuple):
+    """All that changes during a fit."""
+
+    W: NDArray[Any]  # (C, d)
+    b: NDArray[np.float64]  # (C,) weights of the constant column
+    late: NDArray[Any]  # (C, d) Σ_t t(t-1) Δ_t / 2; (0, d) without averaging
+    late_b: NDArray[np.float64]  # (C,) likewise
+    patterns: Patterns
+    numbers: NDArray[
+        np.float64
+    ]  # (6,) steps; Σβ^y and its late sum; ‖W‖²; this pass's Σ U loss and Σ ‖W‖²
+
+
+class Data(NamedTuple):
+    """Rows, and what goes with each of them."""
+
+    rows: Rows
+    y: NDArray[np.int32]  # (n,)
+    U: NDArray[np.float64]  # (n,) the bound of each example, c_i/(n mu)
+    sq: NDArray[np.float64]  # (n,) ‖[x_i, bias]‖²
+    bias: float
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """Settings."""
+
+    batch_size: int = 1
+    averaging: bool = True
+
+    def n_blocks(self, n: int) -> int:
+        """M = ceil(n / b)."""
+        return -(-n // self.batch_size)
+
+    def init(self, patterns: Patterns, W: NDArray[Any]) -> State:
+        late = np.zeros((len(W) if self.averaging else 0, W.shape[1]), W.dtype)
+        b, late_b = np.zeros(len(W)), np.zeros(len(W))
+        return State(W, b, late, late_b, patterns, np.zeros(6))
+
+    def sweep(
+        self, state: State, data: Data, active: NDArray[np.intp], which: NDArray[np.intp]
+    ) -> State:
+        """One pass: the blocks of the examples `active`, in the order `which`.
+
+        The state returned may be another: slots are added where an example needs more.
+        """
+        state.numbers[[LOSS, SQUARES]] = 0.0
+        b = self.batch_size
+        if b == 1:
+            return self._one_by_one(state, data, active[which])
+        for j in which:
+            state = block_step(state, data, active[j * b : (j + 1) * b])
+        return state
+
+    def _one_by_one(self, state: State, data: Data, order: NDArray[np.intp]) -> State:
+        pattern = scratch(len(state.W))
+        size = max(1, CHUNK_BYTES // data.rows.row_bytes)
+        for lo in range(0, len(order), size):
+            chunk = order[lo : lo + size]
+            X, index = data.rows.take(chunk)
+            done = 0
+            while True:
+                done = one_by_one(
+                    X, index, chunk, done, data.y, data.U, data.sq, data.bias, state, pattern
+                )
+                if done == len(chunk):
+                    break
+                state = state._replace(patterns=with_room(state.patterns, len(state.W)))
+        return state
+
+    def solution(self, state: State) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """W and b, averaged if that was asked for."""
+        steps = state.numbers[STEPS]
+        if not self.averaging or steps == 0:
+            return state.W.copy(), state.b.copy()
+        share = 2.0 / (steps * (steps + 1.0))
+        return state.W - state.late * state.W.dtype.type(share), state.b - state.late_b * share
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type: ignore[no-untyped-def]
+    """Algorithm 4 over order[start:]; where it stopped for want of slots, or len(order)."""
+    numbers = state.numbers
+    for p in range(start, len(order)):
+        i, row = order[p], index[p]
+        C = read_all(state.patterns, i, pattern)
+        scores(X, row, state.W, pattern.score)
+        for c in range(C):
+            pattern.score[c] += bias * state.b[c]
+        k = most_violated(pattern.score, y[i])  # line 1
+        slope, square, along = 0.0, 0.0, 0.0  # Σ δ g, ‖δ‖², Σ δ s
+        for c in range(C):
+            corner = U[i] * ((1.0 if c == y[i] else 0.0) - (1.0 if c == k else 0.0))
+            delta = corner - pattern.beta[c]
+            slope += delta * ((1.0 if c == y[i] else 0.0) - pattern.score[c])
+            along += delta * pattern.score[c]
+            square += delta * delta
+        gamma = best_step(slope, square * sq[i])
+        for c in range(C):
+            corner = U[i] * ((1.0 if c == y[i] else 0.0) - (1.0 if c == k else 0.0))
+            if gamma == 1.0:
+                pattern.beta[c] = corner
+            else:
+                pattern.beta[c] += gamma * (corner - pattern.beta[c])
+        if not fits(state.patterns, pattern, C):
+            return p
+
+        loss = pattern.score[k] - pattern.score[y[i]] + (1.0 if k != y[i] else 0.0)
+        numbers[LOSS] += U[i] * loss
+        numbers[SQUARES] += numbers[SQUARE]
+        numbers[STEPS] += 1.0
+        t = numbers[STEPS]
+        earlier = 0.5 * t * (t - 1.0)
+        if len(state.late) > 0:
+            follow(pattern, C, X, row, earlier, bias, state.late, state.late_b)
+        grown = pattern.beta[y[i]] - pattern.before[y[i]]
+        numbers[LINEAR] += grown
+        numbers[LATE_LINEAR] += earlier * grown
+        numbers[SQUARE] += gamma * (2.0 * along + gamma * square * sq[i])
+        follow(pattern, C, X, row, 1.0, bias, state.W, state.b)
+        write(state.patterns, i, pattern, C)
+    return len(order)
+
+
+def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
+    """One step of Algorithm 5, on the examples `block`."""
+    C, numbers = len(state.W), state.numbers
+    X = data.rows.gather(block)
+    dtype = state.W.dtype
+    S = np.empty((len(block), C), dtype)
+    product(X, np.ascontiguousarray(state.W.T), S)
+    S += (data.bias * state.b).astype(dtype)
+    delta = np.zeros((len(block), C), dtype)
+    k = np.empty(len(block), np.int32)
+    loss, slope, along, grown = directions(
+        state.patterns, block, S, data.y, data.U, k, delta
+    )  # lines 1, 2
+    D = np.zeros_like(state.W)
+    add_product(delta, X, D, np.empty_like(D))
+    D_b = data.bias * delta.sum(axis=0, dtype=np.float64)
+    square = squared(D, D_b)
+    gamma = best_step(slope, square)  # line 3
+
+    while not move(state.patterns, block, data.y, data.U, k, gamma, scratch(C)):  # lines 4, 5
+        state = state._replace(patterns=with_room(state.patterns, C))
+    numbers[LOSS] += loss
+    numbers[SQUARES] += len(block) * numbers[SQUARE]
+    numbers[STEPS] += 1.0
+    t = numbers[STEPS]
+    earlier = 0.5 * t * (t - 1.0)
+    D *= dtype.type(gamma)
+    D_b *= gamma
+    np.add(state.W, D, out=state.W)  # line 6
+    np.add(state.b, D_b, out=state.b)
+    if len(state.late):
+        D *= dtype.type(earlier)
+        np.add(state.late, D, out=state.late)
+        np.add(state.late_b, earlier * D_b, out=state.late_b)
+    numbers[LINEAR] += gamma * grown  # line 7
+    numbers[LATE_LINEAR] += earlier * gamma * grown
+    numbers[SQUARE] += gamma * (2.0 * along + gamma * square)
+    return state
+
+
+@njit(cache=True, nogil=True)
+def most_violated(score, y):  # type: ignore[no-untyped-def]
+    """argmax_k { s_k + 1[k != y] - s_y }: of equals the true class, then the first."""
+    k, worst = y, 0.0
+    for c in range(len(score)):
+        if c != y and score[c] - score[y] + 1.0 > worst:
+            k, worst = c, score[c] - score[y] + 1.0
+    return k
+
+
+@njit(cache=True, nogil=True)
+def best_step(slope, square):  # type: ignore[no-untyped-def]
+    """γ* of the step γ slope - γ² square / 2."""
+    if square > 0.0:
+        return min(1.0, max(0.0, slope / square))
+    return 1.0 if slope > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-def]
+    """δ and k* of a block; (Σ U loss, Σ δ g, Σ δ s, Σ δ^y)."""
+    losses, slope, along, grown = 0.0, 0.0, 0.0, 0.0
+    for j in range(len(block)):
+        i = block[j]
+        own = y[i]
+        k[j] = most_violated(S[j], own)
+        delta[j, own] += U[i]
+        delta[j, k[j]] -= U[i]
+        for q in range(patterns.beta.shape[1]):
+            c = patterns.classes[i, q]
+            if c >= 0:
+                delta[j, c] -= patterns.beta[i, q]
+        grown += delta[j, own]
+        slope += delta[j, own]
+        for c in range(S.shape[1]):
+            along += delta[j, c] * S[j, c]
+        losses += U[i] * (S[j, k[j]] - S[j, own] + (1.0 if k[j] != own else 0.0))
+    return losses, slope - along, along, grown
+
+
+@njit(cache=True, nogil=True)
+def move(patterns, block, y, U, k, gamma, pattern):  # type: ignore[no-untyped-def]
+    """β <- β + γ δ for a block; False, and nothing done, where an example needs more slots."""
+    for leap in (False, True):  # look first
+        for j in range(len(block)):
+            i = block[j]
+            C = read_all(patterns, i, pattern)
+            for c in range(C):
+                pattern.beta[c] *= 1.0 - gamma
+            pattern.beta[y[i]] += gamma * U[i]
+            pattern.beta[k[j]] -= gamma * U[i]
+            if not leap and not fits(patterns, pattern, C):
+                return False
+            if not leap:
+                continue
+            write(patterns, i, pattern, C)
+    return True

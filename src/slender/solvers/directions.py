@@ -1,0 +1,162 @@
+"""LaRank's directions: how one example's dual coefficients move (larank.py has the recursion).
+
+A form of the SVM answers three questions of a kernel: how far to move an example's coefficients
+(`improve`), what it loses and how much of the gap it holds (`survey_one`), and whether it is at a
+corner where nothing can move (`at_bound`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from ..rows.kernel import dot, scores
+from ..verbs import method_of
+from .patterns import FREE, read_all, read_used
+
+TIE = 1e-9  # a move leaves two gradients equal but for rounding: then the first class counts
+
+
+class Limits(NamedTuple):
+    """When a move counts, and how many are made on one example."""
+
+    tau: float
+    kappa: float  # in units of U
+    inner: int
+    bias: float
+
+
+class Multiclass(NamedTuple):
+    """Crammer and Singer's SVM."""
+
+    y: NDArray[np.int32]  # (n,)
+
+    def improve(self, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+        """(classes looked at, dual gain, moves) for example i, left in `pattern`."""
+        y = self.y[i]
+        if used_only:
+            m = read_used(state.patterns, i, pattern)
+            for q in range(m):
+                pattern.score[q] = dot(X, i, state.W[pattern.classes[q]])
+        else:
+            m = read_all(state.patterns, i, pattern)
+            scores(X, i, state.W, pattern.score)
+        for q in range(m):
+            pattern.score[q] += limits.bias * state.b[pattern.classes[q]]
+        gain, moves = 0.0, 0
+        while moves < limits.inner:
+            grows, shrinks = -1, 0
+            g_grows, g_shrinks = -np.inf, np.inf
+            for q in range(m):
+                mine = pattern.classes[q] == y
+                g = (1.0 if mine else 0.0) - pattern.score[q]
+                room = (U if mine else 0.0) - pattern.beta[q]
+                if room > limits.kappa * U and g > g_grows + TIE:
+                    grows, g_grows = q, g
+                if g < g_shrinks - TIE:
+                    shrinks, g_shrinks = q, g
+            if grows < 0 or g_grows - g_shrinks <= limits.tau:
+                break
+            bound = U if pattern.classes[grows] == y else 0.0
+            room = bound - pattern.beta[grows]
+            slope = g_grows - g_shrinks
+            step = room if sq <= 0.0 else min(slope / (2.0 * sq), room)
+            pattern.beta[grows] = bound if step == room else pattern.beta[grows] + step
+            pattern.beta[shrinks] -= step
+            pattern.score[grows] += step * sq
+            pattern.score[shrinks] -= step * sq
+            gain += step * slope - step * step * sq
+            moves += 1
+        return m, gain, moves
+
+    def survey(self, i, s, U, patterns):  # type: ignore[no-untyped-def]
+        """(loss, part of the gap) of example i with scores s."""
+        y = self.y[i]
+        worst, linear = 0.0, 0.0
+        for c in range(len(s)):
+            if c != y:
+                worst = max(worst, s[c] - s[y] + 1.0)
+        for q in range(patterns.beta.shape[1]):
+            c = patterns.classes[i, q]
+            if c != FREE:
+                linear += patterns.beta[i, q] * ((1.0 if c == y else 0.0) - s[c])
+        return worst, U * worst - linear
+
+    def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
+        """Is the pattern at a corner: U on its own class, -U on one other?"""
+        inside = 0
+        for q in range(m):
+            inside += pattern.beta[q] != 0.0 and abs(pattern.beta[q]) != U
+        return inside == 0
+
+
+class Binary(NamedTuple):
+    """The two-class SVM of the slides."""
+
+    sign: NDArray[np.int8]  # (n,) ±1
+
+    def improve(self, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+        sign = self.sign[i]
+        m = read_all(state.patterns, i, pattern)
+        alpha = sign * pattern.beta[0]
+        g = 1.0 - sign * (dot(X, i, state.W[0]) + limits.bias * state.b[0])
+        room = U - alpha if g > 0.0 else alpha
+        if abs(g) <= limits.tau or room <= limits.kappa * U:
+            return m, 0.0, 0
+        step = room if sq <= 0.0 else min(abs(g) / sq, room)
+        if step == room:
+            alpha = U if g > 0.0 else 0.0
+        else:
+            alpha += step if g > 0.0 else -step
+        pattern.beta[0] = sign * alpha
+        return m, step * abs(g) - 0.5 * step * step * sq, 1
+
+    def survey(self, i, s, U, patterns):  # type: ignore[no-untyped-def]
+        margin = self.sign[i] * s[0]
+        loss = max(0.0, 1.0 - margin)
+        return loss, U * loss - abs(patterns.beta[i, 0]) * (1.0 - margin)
+
+    def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
+        return abs(pattern.beta[0]) == U
+
+
+Form = Multiclass | Binary
+
+
+# Verbs for compiled code (see verbs.py).
+
+
+def improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+    """Move the coefficients of example i, in `pattern` only."""
+    return form.improve(i, X, U, sq, used_only, limits, state, pattern)
+
+
+def survey_one(form, i, s, U, patterns):  # type: ignore[no-untyped-def]
+    """Loss of example i and its part of the gap."""
+    return form.survey(i, s, U, patterns)
+
+
+def at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
+    """Are all coefficients of example i at a bound?"""
+    return form.at_bound(i, U, pattern, m)
+
+
+@overload(improve)
+def _improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+    method = method_of(form, "improve")
+    return lambda form, i, X, U, sq, used_only, limits, state, pattern: method(
+        form, i, X, U, sq, used_only, limits, state, pattern
+    )
+
+
+@overload(survey_one)
+def _survey_one(form, i, s, U, patterns):  # type: ignore[no-untyped-def]
+    method = method_of(form, "survey")
+    return lambda form, i, s, U, patterns: method(form, i, s, U, patterns)
+
+
+@overload(at_bound)
+def _at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
+    method = method_of(form, "at_bound")
+    return lambda form, i, U, pattern, m: method(form, i, U, pattern, m)

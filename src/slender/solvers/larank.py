@@ -1,0 +1,249 @@
+"""LaRank: an online solver of the SVM's dual (seed 002, Part I; Bordes, Bottou, Gallinari, Weston).
+
+A direction moves the coefficients of one example (patterns.py has the dual):
+
+    process     a fresh example, all classes
+    reprocess   a random support pattern, all classes
+    optimize    a random support pattern, only the classes it has coefficients for: few, so cheap
+
+Multi-class: with k+ the class of largest gradient among those that may grow and k- the class of
+smallest gradient, move by λ along e_{k+} - e_{k-}:
+
+    λ = min { (g_{k+} - g_{k-}) / (2 ‖x‖²),  room of k+ },    gain  λ (g_{k+} - g_{k-}) - λ² ‖x‖²
+
+Binary, as on the slides: α <- max{0, min{α - (y wᵀx - 1)/‖x‖², U}}.
+
+A move counts only if its gradient exceeds tau and there is room for a move of kappa: every one
+that counts then gains at least min{tau²/(2ν²), kappa tau/2}, ν the largest norm of a direction in
+feature space, and the dual is at most n U, hence the bound on their number on the slides.
+
+Which of the three comes next is drawn in proportion to their dual gains per operation, running
+means with rate ADAPT, none below 1/FLOOR of the sum.  An operation is a product with one row of W,
+not a second, so that a seed reproduces a run.
+
+Active selection.  After a pass the gap is computed, and it is a sum over examples,
+
+    primal - dual  =  mu Σ_i max_δ { δᵀg_i : β_i + δ feasible },
+
+so that the next pass need only visit as fresh ones those that hold nearly all of it.
+
+Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
+measured to cost a third more operations than one.  Once the scores of an example are known, up to
+`inner` moves are made on it before W follows (each costs C numbers, not C d); `inner=1` is the
+paper's single move.  The directions themselves are in directions.py.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..rows import Rows, product
+from .directions import Form, Limits, at_bound, improve, survey_one
+from .patterns import FAST, Patterns, fits, follow, scratch, with_room, write
+
+PROCESS, REPROCESS, OPTIMIZE = 0, 1, 2
+ADAPT = 0.05
+FLOOR = 20.0
+DRAWS = 2**16  # random numbers handed to the kernel at a time
+NOWHERE = -1
+DONE, MORE_ROOM, MORE_DRAWS = 0, 1, 2  # why the kernel returned
+
+# Where each counter stands.
+POSITION, KIND, DRAWN, LISTED, MOVES, OPERATIONS = range(6)
+COVERED = 0.98  # of the gap: the share that the examples of the next pass hold
+
+
+class Data(NamedTuple):
+    """What a kernel knows of the examples."""
+
+    U: NDArray[np.float64]  # (n,) the bound of each example
+    sq: NDArray[np.float64]  # (n,) ‖[x_i, bias]‖²
+
+
+class State(NamedTuple):
+    """All that changes during a fit."""
+
+    W: NDArray[Any]  # (C, d), or (1, d)
+    b: NDArray[np.float64]  # (C,), or (1,)
+    patterns: Patterns
+    listed: NDArray[np.int64]  # (n,) support patterns to draw from, the first counters[LISTED]
+    place: NDArray[np.int64]  # (n,) of an example in `listed`, or NOWHERE
+    counters: NDArray[np.int64]  # (6,)
+    rates: NDArray[np.float64]  # (3,) dual gain per operation of each kind
+
+
+@dataclass(frozen=True)
+class LaRank:
+    """Settings."""
+
+    tau: float = 1e-4
+    kappa: float = 1e-6
+    inner: int = 8
+    adaptive: bool = True  # else one reprocess and one optimize after each process
+    skip_bound: bool = True  # do not draw patterns whose coefficients are all at the bound
+    bias: float = 0.0
+
+    def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> State:
+        """From these patterns and their weights."""
+        n = len(patterns.beta)
+        state = State(
+            W,
+            b,
+            patterns,
+            np.zeros(n, np.int64),
+            np.full(n, NOWHERE),
+            np.zeros(6, np.int64),
+            np.zeros(3),
+        )
+        for i in np.flatnonzero((patterns.beta != 0.0).any(axis=1)):
+            list_pattern(i, True, state)
+        return state
+
+    def sweep_over(
+        self,
+        form: Form,
+        state: State,
+        X: Any,
+        data: Data,
+        order: NDArray[np.intp],
+        rng: np.random.Generator,
+    ) -> State:
+        """Every example of `order` once as a fresh one, and what is drawn in between."""
+        limits = Limits(self.tau, self.kappa, self.inner, self.bias)
+        pattern = scratch(len(state.W))
+        draws = rng.random(DRAWS)
+        state.counters[[POSITION, KIND, DRAWN]] = 0, PROCESS, 0
+        while True:
+            answer = sweep(
+                form,
+                X,
+                data,
+                order,
+                draws,
+                limits,
+                self.adaptive,
+                self.skip_bound,
+                state,
+                pattern,
+            )
+            if answer == DONE:
+                return state
+            if answer == MORE_ROOM:
+                state = state._replace(patterns=with_room(state.patterns, len(state.W)))
+            else:
+                draws = rng.random(DRAWS)
+                state.counters[DRAWN] = 0
+
+
+@njit(cache=True, nogil=True)
+def list_pattern(i, listed, state):  # type: ignore[no-untyped-def]
+    """Put example i on the list to draw from, or take it off."""
+    place, last = state.place[i], state.counters[LISTED] - 1
+    if listed and place == NOWHERE:
+        state.listed[last + 1] = i
+        state.place[i] = last + 1
+        state.counters[LISTED] += 1
+    elif not listed and place != NOWHERE:
+        moved = state.listed[last]
+        state.listed[place] = moved
+        state.place[moved] = place
+        state.place[i] = NOWHERE
+        state.counters[LISTED] -= 1
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def sweep(form, X, data, order, draws, limits, adaptive, skip_bound, state, pattern):  # type: ignore[no-untyped-def]
+    """LaRank until the order is through, or more slots or random numbers are needed."""
+    counters, rates = state.counters, state.rates
+    while True:
+        if counters[DRAWN] + 2 > len(draws):
+            return MORE_DRAWS
+        kind = counters[KIND]
+        if kind != PROCESS and counters[LISTED] == 0:
+            kind = PROCESS
+        if kind == PROCESS:
+            if counters[POSITION] >= len(order):
+                return DONE
+            i = order[counters[POSITION]]
+        else:
+            i = state.listed[int(draws[counters[DRAWN]] * counters[LISTED])]
+
+        m, gain, moves = improve(
+            form, i, X, data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
+        )
+        operations = m
+        if moves > 0:
+            if not fits(state.patterns, pattern, m):
+                return MORE_ROOM  # nothing was changed: the same again with more slots
+            operations += follow(pattern, m, X, i, 1.0, limits.bias, state.W, state.b)
+            write(state.patterns, i, pattern, m)
+            supports = False
+            for q in range(m):
+                supports = supports or pattern.beta[q] != 0.0
+            if supports and skip_bound:
+                supports = not at_bound(form, i, data.U[i], pattern, m)
+            list_pattern(i, supports, state)
+        counters[MOVES] += moves
+        counters[OPERATIONS] += operations
+        counters[POSITION if kind == PROCESS else DRAWN] += 1
+        rate = gain / operations
+        if rates[kind] == 0.0:
+            rates[kind] = rate
+        else:
+            rates[kind] += ADAPT * (rate - rates[kind])
+        choose(adaptive, kind, draws, counters, rates)
+
+
+@njit(cache=True, nogil=True)
+def choose(adaptive, kind, draws, counters, rates):  # type: ignore[no-untyped-def]
+    """What comes after `kind`."""
+    if not adaptive:  # process, reprocess, optimize, process ...
+        counters[KIND] = (kind + 1) % 3
+        return
+    floor = (rates[0] + rates[1] + rates[2]) / FLOOR
+    for k in range(3):
+        rates[k] = max(rates[k], floor)
+    r = draws[counters[DRAWN]] * (rates[0] + rates[1] + rates[2])
+    counters[DRAWN] += 1
+    if r <= rates[PROCESS]:
+        counters[KIND] = PROCESS
+    elif r <= rates[PROCESS] + rates[REPROCESS]:
+        counters[KIND] = REPROCESS
+    else:
+        counters[KIND] = OPTIMIZE
+
+
+def survey(
+    form: Form, rows: Rows, state: State, bias: float, U: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Every example's loss, and its part of the gap in units of 1/mu."""
+    losses, gaps = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
+    W = state.W
+    WT, b = np.ascontiguousarray(W.T), (bias * state.b).astype(W.dtype)
+
+    def work(lo: int, hi: int, block: Any) -> None:
+        S = np.empty((hi - lo, len(W)), W.dtype)
+        product(block, WT, S)
+        S += b
+        survey_block(form, lo, S, U, state.patterns, losses, gaps)
+
+    rows.each_block(work, len(W) * W.itemsize)
+    return losses, gaps
+
+
+@njit(cache=True, nogil=True)
+def survey_block(form, lo, S, U, patterns, losses, gaps):  # type: ignore[no-untyped-def]
+    for j in range(len(S)):
+        i = lo + j
+        losses[i], gaps[i] = survey_one(form, i, S[j], U[i], patterns)
+
+
+def worth_a_visit(gaps: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The fewest examples that hold COVERED of the gap."""
+    order = np.argsort(-gaps)
+    held = np.cumsum(gaps[order])
+    enough = np.searchsorted(held, COVERED * held[-1]) + 1
+    return np.sort(order[:enough])
