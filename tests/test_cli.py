@@ -326,7 +326,9 @@ def test_an_unexpected_failure_is_one_line(here, slender, monkeypatch):
     assert "Traceback" in slender("score", "model", ".")[2]
 
 
-@pytest.mark.parametrize("command", ["fit", "path", "predict", "score", "export", "demo"])
+@pytest.mark.parametrize(
+    "command", ["fit", "path", "predict", "score", "run", "compare", "export", "demo"]
+)
 def test_help_has_an_example(slender, command):
     code, out, _ = slender(command, "--help")
     assert code == 0

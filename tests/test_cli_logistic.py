@@ -117,6 +117,10 @@ def test_a_bar_of_the_gap_goes_from_1_to_tol(steps):
 def test_bars_of_passes_and_of_a_path(steps):
     step = progress.progress_of_passes("fit", 5, False)
     assert step({"passes": 2.0, "objective": 0.25}) == (2, "2/5 passes  objective 0.25")
+    assert step({"passes": 3.0, "objective": None}) == (3, "3/5 passes  objective inf")
     step = progress.progress_of_path("path", 45, False)
     assert step({"C": 1e-6, "top1": 0.5})[0] == 1
     assert step({"C": 1e-5, "top1": 0.5}) == (2, "2/45 C  last 1e-05: top-1 0.5000")
+    step = progress.progress_of_fits("compare", 9, False)
+    event = {"what": "digits sgd seed 0", "text": "epoch 2/5", "done": 3}
+    assert step(event) == (3, "3/9 fits  digits sgd seed 0: epoch 2/5")

@@ -14,12 +14,14 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .common import say
+from .common import Interrupted, say
+from .compare import compare
 from .demo import demo
 from .export import export
 from .fit import fit
 from .path import path
 from .predict import predict
+from .run import run
 from .score import score
 
 EXAMPLES: dict[Callable[..., None], str] = {
@@ -27,6 +29,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     predict: "slender predict model X_test.npy --out y.npy",
     score: "slender score model X_test.npy y_test.npy --per-class",
     path: "slender path X.npy y.npy --out probe --plot path.png",
+    run: "slender run --dataset mnist --opt bcfw --mu 0.01 --batch-size 256 --epochs 5",
+    compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
     export: "slender export model --to onnx --out model.onnx",
     demo: "slender demo",
 }
@@ -69,6 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a command line."""
+    kept = "nothing was written"
     with warnings.catch_warnings():
         _warn_in_one_line()
         try:
@@ -79,6 +84,8 @@ def _run(arguments: list[str], debug: bool) -> int:
             return 2
         except (KeyboardInterrupt, typer.Abort):
             code = 130
+        except Interrupted as stop:
+            code, kept = 130, str(stop)
         except Exception as error:
             if debug:
                 traceback.print_exc()
@@ -88,7 +95,7 @@ def _run(arguments: list[str], debug: bool) -> int:
             say(f"{type(error).__name__}: {error} (--debug shows where)")
             return 1
     if code == 130:  # typer's own answer to Ctrl-C
-        say("interrupted; nothing was written")
+        say(f"interrupted; {kept}")
         sys.stdout.flush()
         os._exit(130)  # a kernel may still run in another thread: nobody waits for it
     return code if isinstance(code, int) else 0

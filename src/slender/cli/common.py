@@ -1,11 +1,11 @@
-"""What the commands share: options, lines on stderr, JSON, and work that Ctrl-C ends."""
+"""What the commands share: options, lines on stderr, tables, JSON, and work that Ctrl-C ends."""
 
 import contextvars
 import json
 import math
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,6 +18,38 @@ Json = Annotated[
     typer.Option("--json", metavar="FILE", help="Write the results as JSON; - is standard output."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary and no progress.")]
+
+# Of experiments, in `run` and `compare`.
+Epochs = Annotated[int | None, typer.Option(help="Times over the training rows; 10.")]
+Mu = Annotated[float | None, typer.Option(help="Penalty mu/2 ‖W‖² beside the mean loss; 0.01.")]
+InitLr = Annotated[
+    float | None, typer.Option(help="First step; each optimiser's own rule, if not given.")
+]
+BatchSize = Annotated[int | None, typer.Option(help="Rows a step (sgd, bcfw); 64.")]
+Schedule = Annotated[str | None, typer.Option(help="constant, sqrt or optimal (sgd); sqrt.")]
+Average = Annotated[
+    bool | None, typer.Option("--average/--no-average", help="Average the iterates.")
+]
+Intercept = Annotated[
+    bool | None,
+    typer.Option("--intercept/--no-intercept", help="Fit one; if not given, none."),
+]
+Preprocess = Annotated[
+    str, typer.Option(help="none, or standard: seed 002's scaling of columns and rows.")
+]
+DataDir = Annotated[
+    Path | None, typer.Option(help="The folder of mnist/ or fashion-mnist/; else SLENDER_DATA.")
+]
+Plot = Annotated[
+    Path | None, typer.Option(help="A figure to write: .png, .pdf or .svg (needs matplotlib).")
+]
+
+WIDE = 160  # columns at least: a terminal folds a line, but a table's cells would be cut
+Columns = Mapping[str, tuple[str, str]]  # heading -> name in a row, format
+
+
+class Interrupted(Exception):  # noqa: N818  (it is none)
+    """Ctrl-C, where there is something to say about what was written."""
 
 
 def say(message: str) -> None:
@@ -36,6 +68,16 @@ def check_outputs(*names: str | Path | None) -> None:
     for name in given:
         if name != "-":
             check_writable(name)
+
+
+def check_plot(path: Path | None) -> None:
+    """Raise before the work starts if a figure could not be drawn after it."""
+    if path is not None:
+        from ..extras import check
+        from ..lab.plots import check_format
+
+        check_format(path)
+        check("matplotlib", "--plot")
 
 
 def write_json(results: dict[str, Any], name: str | None) -> None:
@@ -70,7 +112,9 @@ def show(*things: Any) -> None:
     """Tables and lines for people, on standard output."""
     from rich.console import Console
 
-    Console(highlight=False, markup=False, soft_wrap=True).print(*things, sep="\n")
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.width = max(console.width, WIDE)
+    console.print(*things, sep="\n")
 
 
 def facts(pairs: dict[str, str]) -> Any:
@@ -81,6 +125,29 @@ def facts(pairs: dict[str, str]) -> Any:
     for name, value in pairs.items():
         table.add_row(name, value)
     return table
+
+
+def columns(rows: Iterable[Mapping[str, Any]], wanted: Columns) -> Any:
+    """A table with a line a row; a column in which no row has anything is left out."""
+    from rich.table import Table
+
+    lines = [[_cell(row.get(name), style) for name, style in wanted.values()] for row in rows]
+    kept = [place for place in range(len(wanted)) if any(line[place] != "-" for line in lines)]
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for place in kept:
+        heading = list(wanted)[place]
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for line in lines:
+        table.add_row(*(line[place] for place in kept))
+    return table
+
+
+def _cell(value: Any, style: str) -> str:
+    """A figure, or its mean ± spread over seeds where they differ."""
+    if isinstance(value, Mapping):
+        spread = f" ± {value['spread']:.2g}" if value["spread"] else ""
+        return _cell(value["mean"], style) + spread
+    return "-" if value is None else format(value, style)
 
 
 def interruptible(work: Callable[[], Result]) -> Result:

@@ -21,7 +21,13 @@ METHODS = {
     "logistic": "LogisticClassifier",
     "slnd": "SLNDClassifier",
     "sgd": "SGDClassifier",
+    "sgdqn": "SGDQNClassifier",
+    "olbfgs": "OLBFGSClassifier",
+    "gd": "GDClassifier",
+    "larank": "LaRankClassifier",
+    "bcfw": "BCFWClassifier",
 }
+ALIASES = {"average": "averaging"}  # of BCFWClassifier
 LAST = 5  # accuracies on --val that the summary shows
 
 
@@ -31,40 +37,78 @@ def fit(
     y: Annotated[
         Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
     ] = None,
-    method: Annotated[str, typer.Option(help="logistic, slnd or sgd.")] = "logistic",
+    method: Annotated[
+        str, typer.Option(help="logistic, slnd, sgd, sgdqn, olbfgs, gd, larank or bcfw.")
+    ] = "logistic",
     C: Annotated[
-        float | None, typer.Option("--C", help="Weight of the loss, as scikit-learn's (logistic).")
+        float | None,
+        typer.Option("--C", help="Weight of the loss, as scikit-learn's (logistic, larank)."),
     ] = None,
-    tol: Annotated[float | None, typer.Option(help="Relative gap to stop at (logistic).")] = None,
+    lam: Annotated[
+        float | None, typer.Option(help="L2 penalty, 1/(n C) (sgd, sgdqn, olbfgs, gd).")
+    ] = None,
+    mu: Annotated[float | None, typer.Option(help="The same (bcfw).")] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Relative gap to stop at (logistic, gd, larank, bcfw).")
+    ] = None,
     max_iter: Annotated[int | None, typer.Option(help="Passes at most (logistic).")] = None,
+    passes: Annotated[int | None, typer.Option(help="Times over the data (not logistic).")] = None,
     loss: Annotated[
-        str | None, typer.Option(help="logistic, calibrated_hinge, squared ... (slnd, sgd).")
+        str | None,
+        typer.Option(help="logistic, hinge, cross_entropy ... (slnd, sgd, sgdqn, olbfgs, gd)."),
     ] = None,
-    passes: Annotated[int | None, typer.Option(help="Times over the data (slnd, sgd).")] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(help="auto, theory (slnd), lipschitz (gd) or a number (also sgd, olbfgs)."),
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows a step (sgd, bcfw).")] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="constant, sqrt or optimal steps (sgd).")
+    ] = None,
+    negatives: Annotated[
+        str | None, typer.Option(help="Negatives per positive, or all (slnd, sgd, sgdqn, olbfgs).")
+    ] = None,
+    average: Annotated[
+        bool | None,
+        typer.Option(
+            "--average/--no-average", help="Average the iterates (slnd, sgd, sgdqn, olbfgs, bcfw)."
+        ),
+    ] = None,
     rank: Annotated[int | None, typer.Option(help="Directions of curvature (slnd).")] = None,
     hessian_samples: Annotated[
         int | None, typer.Option(help="Rows the curvature looks at (slnd).")
     ] = None,
     damping: Annotated[
-        float | None, typer.Option(help="Added to the eigenvalues, in units of their mean (slnd).")
+        float | None, typer.Option(help="Added to the curvature (slnd, olbfgs).")
     ] = None,
     curvature: Annotated[
         str | None, typer.Option(help="lowrank, diagonal or identity (slnd).")
     ] = None,
-    lam: Annotated[float | None, typer.Option(help="L2 penalty (sgd).")] = None,
-    step: Annotated[str | None, typer.Option(help="auto, theory (slnd) or a number.")] = None,
-    negatives: Annotated[
-        str | None, typer.Option(help="Negatives per positive, or all (slnd, sgd).")
+    variant: Annotated[str | None, typer.Option(help="corrected or 2008 (sgdqn).")] = None,
+    t0: Annotated[
+        str | None, typer.Option("--t0", help="auto or a number (sgdqn, olbfgs).")
     ] = None,
-    average: Annotated[
+    period: Annotated[
+        str | None, typer.Option(help="Steps between updates of the scaling, or auto (sgdqn).")
+    ] = None,
+    memory: Annotated[int | None, typer.Option(help="Secant pairs kept (olbfgs).")] = None,
+    adaptive: Annotated[
         bool | None,
-        typer.Option("--average/--no-average", help="Average the iterates (slnd, sgd)."),
+        typer.Option("--adaptive/--no-adaptive", help="Draw the kind of the next step (larank)."),
     ] = None,
+    active: Annotated[
+        bool | None,
+        typer.Option("--active/--no-active", help="Visit only rows that add to the gap (larank)."),
+    ] = None,
+    inner: Annotated[int | None, typer.Option(help="Moves on a row at a time (larank).")] = None,
     no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit none.")] = False,
     class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
-    prior: Annotated[str | None, typer.Option(help="empirical or uniform (slnd, sgd).")] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="empirical or uniform (slnd, sgd, sgdqn, olbfgs).")
+    ] = None,
     objective: Annotated[
-        str | None, typer.Option(help="Reported: estimate, or exact, slower (slnd, sgd).")
+        str | None,
+        typer.Option(help="Reported: estimate, or exact, slower (slnd, sgd, sgdqn, olbfgs)."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
     val: Annotated[
@@ -80,18 +124,28 @@ def fit(
         raise ValueError("--val-y without --val; give the rows as well")
     options = {
         "C": C,
+        "lam": lam,
+        "mu": mu,
         "tol": tol,
         "max_iter": max_iter,
-        "loss": loss,
         "passes": passes,
+        "loss": loss,
+        "step": _number_or_word(step),
+        "batch_size": batch_size,
+        "schedule": schedule,
+        "negatives": _number_or_word(negatives),
+        "average": average,
         "rank": rank,
         "hessian_samples": hessian_samples,
         "damping": damping,
         "curvature": curvature,
-        "lam": lam,
-        "step": _number_or_word(step),
-        "negatives": _number_or_word(negatives),
-        "average": average,
+        "variant": variant,
+        "t0": _number_or_word(t0),
+        "period": _integer_or_word(period),
+        "memory": memory,
+        "adaptive": adaptive,
+        "active": active,
+        "inner": inner,
         "fit_intercept": False if no_intercept else None,
         "class_weight": class_weight,
         "prior": prior,
@@ -138,12 +192,23 @@ def _estimator(method: str, options: dict[str, Any]) -> Any:
     if method not in METHODS:
         raise ValueError(f"--method {method} is not one of {', '.join(METHODS)}")
     classes = {name: getattr(slender, METHODS[name]) for name in METHODS}
-    for option in options:
-        able = [name for name, cls in classes.items() if option in cls._get_param_names()]
-        if method not in able:
+    settings = {}
+    for option, value in options.items():
+        names = {name: _parameter(cls, option) for name, cls in classes.items()}
+        own = names[method]
+        if own is not None:
+            settings[own] = value
+        else:
+            able = [name for name in names if names[name] is not None]
             flag = "--" + option.replace("_", "-")
             raise ValueError(f"method {method} does not support {flag}: use --method {able[0]}")
-    return classes[method](**options)
+    return classes[method](**settings)
+
+
+def _parameter(cls: Any, option: str) -> str | None:
+    """What the class calls this option; None if it has no such parameter."""
+    names = cls._get_param_names()
+    return next((name for name in (option, ALIASES.get(option)) if name in names), None)
 
 
 def _bar(title: str, model: Any, quiet: bool) -> Bar:
@@ -156,6 +221,13 @@ def _bar(title: str, model: Any, quiet: bool) -> Bar:
 def _number_or_word(text: str | None) -> float | str | None:
     try:
         return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _integer_or_word(text: str | None) -> int | str | None:
+    try:
+        return None if text is None else int(text)
     except ValueError:
         return text
 
@@ -192,7 +264,8 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         "objective": f"{results['objective']:.5g}",
     }
     if "gap" in results:
-        lines["relative gap"] = f"{results['relative_gap']:.1e}  (asked for: {results['tol']:.0e})"
+        asked = "" if results["tol"] is None else f"  (asked for: {results['tol']:.0e})"
+        lines["relative gap"] = f"{results['relative_gap']:.1e}{asked}"
     if "validation_top1" in last:
         accuracies = [f"{record['validation_top1']:.4f}" for record in results["trace"]]
         earlier = "... " if len(accuracies) > LAST else ""

@@ -17,8 +17,9 @@ def progress_of_passes(title: str, passes: int, quiet: bool) -> Bar:
     """For a solver that makes a known number of passes."""
 
     def step(record: Any) -> tuple[float | None, str]:
-        done = record["passes"]
-        return done, f"{done:.0f}/{passes} passes  objective {record['objective']:.5g}"
+        done, objective = record["passes"], record["objective"]
+        value = math.inf if objective is None else objective  # None: of a fit that diverged
+        return done, f"{done:.0f}/{passes} passes  objective {value:.5g}"
 
     return _bar(title, passes, f"0/{passes} passes", step, quiet)
 
@@ -53,6 +54,16 @@ def progress_of_path(title: str, n: int, quiet: bool) -> Bar:
         return done, f"{done}/{n} C  last {record['C']:.3g}: top-1 {record['top1']:.4f}"
 
     return _bar(title, n, f"0/{n} C", step, quiet)
+
+
+def progress_of_fits(title: str, n: int, quiet: bool) -> Bar:
+    """For the n fits of a comparison."""
+
+    def step(event: Any) -> tuple[float | None, str]:
+        done = event["done"]
+        return done, f"{done}/{n} fits  {event['what']}: {event['text']}"
+
+    return _bar(title, n, f"0/{n} fits", step, quiet)
 
 
 @contextmanager

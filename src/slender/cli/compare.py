@@ -1,0 +1,370 @@
+"""slender compare: optimisers x data sets x seeds; with --sizes, x numbers of training rows."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .common import (
+    Average,
+    BatchSize,
+    DataDir,
+    Epochs,
+    InitLr,
+    Intercept,
+    Interrupted,
+    Json,
+    Mu,
+    Plot,
+    Quiet,
+    Schedule,
+    check_outputs,
+    check_plot,
+    columns,
+    interruptible,
+    say,
+    show,
+    write_json,
+)
+from .progress import progress_of_fits
+
+COLUMNS = {  # heading -> name in a row of the summary, format
+    "objective": ("objective", ".5g"),
+    "gap": ("gap", ".1e"),
+    "train": ("train_accuracy", ".4f"),
+    "validation": ("validation_accuracy", ".4f"),
+    "test": ("test_accuracy", ".4f"),
+    "seconds": ("seconds", ".3f"),
+    "passes": ("passes", "g"),
+}
+SIZES = {
+    "rows": ("size", ",d"),
+    "seconds": ("seconds", ".3f"),
+    "test error": ("error", ".4f"),
+    "above the best": ("excess", ".4f"),
+    "PR area": ("pr_area", ".4f"),
+}
+
+
+def compare(
+    dataset: Annotated[
+        str,
+        typer.Option(
+            help="One or more, with commas: digits, mini-mnist, mnist, fashion-mnist, files."
+        ),
+    ] = "digits",
+    opt: Annotated[
+        str | None,
+        typer.Option(help="Some of gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank, bcfw."),
+    ] = None,
+    obj: Annotated[
+        str | None, typer.Option(help="logistic, svm or both; each optimiser's own, if not given.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="orders or practical; options that are given win.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many: 0, 1, ...")] = 1,
+    sizes: Annotated[
+        str | None, typer.Option(help="Numbers of training rows, as 1000,3000,10000.")
+    ] = None,
+    rates: Annotated[
+        str | None,
+        typer.Option(
+            help="First steps to choose from: how many (10), a list (0.01,0.1) or "
+            "lowest:highest:number."
+        ),
+    ] = None,
+    epochs: Epochs = None,
+    mu: Mu = None,
+    init_lr: InitLr = None,
+    batch_size: BatchSize = None,
+    schedule: Schedule = None,
+    average: Average = None,
+    intercept: Intercept = None,
+    preprocess: Annotated[
+        str | None, typer.Option(help="none, or standard: seed 002's scaling of columns and rows.")
+    ] = None,
+    data_dir: DataDir = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the fits that the file of --json holds.")
+    ] = False,
+    json: Json = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit several optimisers to several data sets and compare what they reach, and when.
+
+    An option goes to the optimisers that have it.  Objectives are exact, accuracies are those of
+    the last epoch, figures are means over the seeds.
+    """
+    check_outputs(json, plot)
+    check_plot(plot)
+    from ..lab import comparison
+    from ..lab.experiment import Options
+    from ..lab.sources import PREPROCESSING, needs_folder
+
+    given = {"opt": opt, "obj": obj, "rates": rates, "epochs": epochs, "mu": mu}
+    given |= {"init_lr": init_lr, "batch_size": batch_size, "schedule": schedule}
+    given |= {"average": average, "intercept": intercept, "preprocess": preprocess}
+    asked = _with_preset(given, preset, comparison.PRESETS)
+    if init_lr is not None and rates is not None:
+        raise ValueError("--init-lr and --rates exclude each other; give one of them")
+    names = _words("--dataset", dataset)
+    if data_dir is not None and not any(needs_folder(name) for name in names):
+        raise ValueError(f"--data-dir is not used by --dataset {dataset}; leave it away")
+    if asked["preprocess"] not in (None, *PREPROCESSING):
+        raise ValueError(f"--preprocess {preprocess} is not one of {', '.join(PREPROCESSING)}")
+    if seeds < 1:
+        raise ValueError(f"--seeds {seeds}: there is one at least")
+    contenders, reasons = comparison.contenders(
+        _words("--opt", asked["opt"]),
+        _words("--obj", asked["obj"]) if asked["obj"] else (),
+        Options.of(asked),
+        None if asked["rates"] is None else _rates(asked["rates"]),
+    )
+    _check_used(contenders, given)
+    plan = comparison.Plan(
+        names,
+        contenders,
+        seeds,
+        () if sizes is None else _sizes(sizes),
+        asked["preprocess"] or "none",
+        None if data_dir is None else str(data_dir),
+    )
+    for reason in reasons:
+        say(f"left out: {reason}")
+    results = _carry_out(plan, json, resume, quiet)
+    if plot is not None:
+        _plot(results, plot)
+    write_json(results, json)
+    for message in _warnings(results):
+        say(f"warning: {message}")
+    if not quiet and json != "-":
+        show(*_report(results))
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+def _with_preset(
+    given: dict[str, Any], preset: str | None, presets: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    if preset is None:
+        if given["opt"] is None:
+            raise ValueError("--opt or --preset says what is compared; see slender compare --help")
+        return given
+    if preset not in presets:
+        raise ValueError(f"--preset {preset} is not one of {', '.join(presets)}")
+    base = dict(presets[preset])
+    if given["init_lr"] is not None:
+        base.pop("rates", None)
+    return {name: base.get(name) if value is None else value for name, value in given.items()}
+
+
+def _check_used(contenders: Any, given: dict[str, Any]) -> None:
+    """Raise on an option that was given and that no contender has."""
+    from ..lab.experiment import flag
+
+    for name in ("rates", *vars(contenders[0].options)):
+        options = [getattr(each.options, name, each.rates) for each in contenders]
+        if given[name] is not None and all(option is None for option in options):
+            who = ", ".join(dict.fromkeys(each.opt for each in contenders))
+            raise ValueError(f"{flag(name)} is used by none of {who}; leave it away")
+
+
+def _words(option: str, text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    if not all(words) or len(set(words)) < len(words):
+        raise ValueError(f"{option} {text}: give names with a comma between them, each once")
+    return words
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1 or len(set(found)) < len(found):
+        raise ValueError(f"--sizes {text}: give numbers of rows, as 1000,3000,10000")
+    return tuple(sorted(found))
+
+
+def _rates(text: str) -> Any:
+    """10 -> so many over the usual range;  0.01,0.1 -> these;  1e-3:1:4 -> evenly in the log."""
+    from ..lab.comparison import Rates
+
+    try:
+        if text.strip().isdecimal():
+            rates = Rates(count=int(text))
+        elif ":" in text:
+            low, high, number = text.split(":")
+            ratio, n = float(high) / float(low), int(number)
+            steps = range(n)
+            rates = Rates(tuple(float(low) * ratio ** (k / (n - 1)) for k in steps))
+        else:
+            rates = Rates(tuple(float(word) for word in text.split(",")))
+        if not len(rates) or not all(0 < rate < math.inf for rate in rates.values):
+            raise ValueError
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError(
+            f"--rates {text}: give how many (10), a list (0.01,0.1) or lowest:highest:number "
+            "(1e-3:1:7), every rate a number > 0"
+        ) from error
+    return rates
+
+
+# -- the work --------------------------------------------------------------------------------------
+
+
+def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[str, Any]:
+    from ..lab.comparison import Ledger
+    from ..lab.comparison import compare as carry_out
+    from ..lab.measures import large_scale, summary
+
+    def document(fits: list[Any], **more: Any) -> dict[str, Any]:
+        return {
+            "command": "compare",
+            "finished": bool(more),
+            "planned": plan.fits,
+            **more,
+            "fits": fits,
+        }
+
+    def save(fits: list[Any]) -> None:
+        if json != "-":
+            write_json(document(fits), json)
+
+    ledger = Ledger(_earlier(json, resume), save)
+    with progress_of_fits("compare", plan.fits, quiet) as advance:
+
+        def watch(event: Any) -> None:
+            if "reason" in event:
+                where = event["dataset"] + (f", {event['size']:,} rows" if event["size"] else "")
+                say(f"{event['opt'] or 'everyone'} left out on {where}: {event['reason']}")
+            else:
+                advance(event, None)
+
+        try:
+            outcome = interruptible(lambda: carry_out(plan, ledger, watch))
+        except KeyboardInterrupt as stop:
+            ledger.lock.acquire()  # no write is cut short, and none begins
+            kept = json is not None and json != "-" and ledger.fits
+            raise Interrupted(
+                f"{len(ledger.fits)} fits are in {json}; the same with --resume goes on"
+                if kept
+                else "nothing was written"
+            ) from stop
+    if not outcome.fits:
+        raise ValueError(f"nothing could be fitted: {outcome.left_out[0]['reason']}")
+    return document(
+        ledger.fits,
+        datasets=outcome.datasets,
+        summary=summary(outcome.fits),
+        choices=outcome.choices,
+        left_out=outcome.left_out,
+        large_scale=large_scale(outcome.fits, outcome.datasets) if plan.sizes else None,
+        compared=[ledger.fits.index(fit) for fit in outcome.fits],
+    )
+
+
+def _earlier(json: str | None, resume: bool) -> list[Any]:
+    """The fits of the file to go on with."""
+    from ..files import FileError
+
+    path = None if json in (None, "-") else Path(str(json))
+    if path is None:
+        if resume:
+            raise ValueError("--resume goes on with the file of --json; name it")
+        return []
+    held = _held(path)
+    if resume:
+        if held is None and path.exists():
+            raise FileError(f"{path}: not a file of slender compare; --resume needs one")
+        return list(held["fits"]) if held else []
+    if held and not held["finished"]:
+        raise FileError(
+            f"{path}: holds an unfinished comparison, {len(held['fits'])} of {held['planned']} "
+            "fits; --resume goes on with it, or name another file"
+        )
+    return []
+
+
+def _held(path: Path) -> Any:
+    """The comparison in a file; None if there is none in it."""
+    import json
+
+    from ..lab.comparison import ASKED
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        ours = document["command"] == "compare" and {"finished", "planned"} <= document.keys()
+        ours = ours and all(fit.keys() >= {*ASKED, "curve", "test"} for fit in document["fits"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return document if ours else None
+
+
+# -- what came of it -------------------------------------------------------------------------------
+
+
+def _plot(results: dict[str, Any], plot: Path) -> None:
+    from ..lab.figures import plot_curves, plot_sizes
+
+    if results["large_scale"]:
+        plot_sizes(results["large_scale"], plot)
+    else:
+        plot_curves([results["fits"][place] for place in results["compared"]], plot)
+
+
+def _warnings(results: dict[str, Any]) -> list[str]:
+    """Of the fits that were compared, each once."""
+    fits = [results["fits"][place] for place in results["compared"]]
+    texts = [f"{f['opt']} on {f['dataset']}: {text}" for f in fits for text in f["warnings"]]
+    return list(dict.fromkeys(texts))
+
+
+def _report(results: dict[str, Any]) -> list[Any]:
+    things: list[Any] = []
+    for dataset, facts in results["datasets"].items():
+        rows = [row for row in results["summary"] if row["dataset"] == dataset]
+        if not rows:
+            continue
+        title = (
+            f"{dataset}: {facts['train']:,} training, {facts['validation']:,} validation, "
+            f"{facts['test']:,} test rows x {facts['features']:,}, {facts['classes']} classes"
+        )
+        if results["large_scale"]:
+            things += [title, *_scaling(results["large_scale"][dataset]), ""]
+            continue
+        things.append(title)
+        for problem in dict.fromkeys(row["problem"] for row in rows):
+            mine = [row for row in rows if row["problem"] == problem]
+            things += [f"  {problem}", columns(mine, {"": ("opt", ""), **COLUMNS})]
+        things.append("")
+    for choice in results["choices"]:
+        size = "" if choice["size"] is None else f", {choice['size']:,} rows"
+        edge = ", the last of those tried: give --rates further out" if choice["at_edge"] else ""
+        things.append(
+            f"{choice['opt']} on {choice['dataset']}{size}: first step {choice['chosen']:.3g}, "
+            f"the best of {len(choice['rates'])}{edge}"
+        )
+    return things
+
+
+def _scaling(of: dict[str, Any]) -> list[Any]:
+    things: list[Any] = []
+    binary = any(p["pr_area"]["mean"] is not None for c in of["contenders"] for p in c["points"])
+    heads = {name: head for name, head in SIZES.items() if binary or name != "PR area"}
+    for each in of["contenders"]:
+        effort = "-" if each["effort"] is None else f"{each['effort']:.2f}"
+        area = "-" if each["au_time"] is None else f"{100 * each['au_time']:.2f} %"
+        line = f"  {each['opt']} {each['obj']}: seconds ~ rows^{effort}, AuTime {area}"
+        if each["au_time_pr"] is not None:
+            line += f", AuTime of 1 - PR area {100 * each['au_time_pr']:.2f} %"
+        things += [line, columns(each["points"], heads)]
+    things.append(
+        f"  best achieved by any optimiser at any size: {100 * of['best_error']:.2f} %, which "
+        "stands for the best achievable"
+    )
+    return things

@@ -1,0 +1,119 @@
+"""slender run: one optimiser on one data set, epoch by epoch."""
+
+from typing import Annotated, Any
+
+import typer
+
+from .common import (
+    Average,
+    BatchSize,
+    DataDir,
+    Epochs,
+    InitLr,
+    Intercept,
+    Json,
+    Mu,
+    Plot,
+    Preprocess,
+    Quiet,
+    Schedule,
+    check_outputs,
+    check_plot,
+    columns,
+    interruptible,
+    show,
+    write_json,
+)
+from .progress import progress_of_passes
+
+COLUMNS = {  # heading -> name in an entry of the curve, format
+    "epoch": ("passes", ".0f"),
+    "seconds": ("seconds", ".3f"),
+    "objective": ("objective", ".5g"),
+    "exact": ("exact", ".5g"),
+    "gap": ("gap", ".2e"),
+    "train": ("train_accuracy", ".4f"),
+    "validation": ("validation_accuracy", ".4f"),
+}
+
+
+def run(
+    opt: Annotated[
+        str, typer.Option(help="gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank or bcfw.")
+    ],
+    dataset: Annotated[
+        str, typer.Option(help="digits, mini-mnist, mnist, fashion-mnist, a file or a folder.")
+    ] = "digits",
+    obj: Annotated[
+        str | None, typer.Option(help="logistic or svm; what the optimiser solves, if not given.")
+    ] = None,
+    epochs: Epochs = None,
+    mu: Mu = None,
+    init_lr: InitLr = None,
+    batch_size: BatchSize = None,
+    schedule: Schedule = None,
+    average: Average = None,
+    intercept: Intercept = None,
+    preprocess: Preprocess = "none",
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also the exact objective after each epoch.")
+    ] = False,
+    data_dir: DataDir = None,
+    json: Json = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit one optimiser and show objective, gap and accuracies after each epoch.
+
+    The test rows are looked at once, at the end.  Evaluation is off the clock.
+    """
+    check_outputs(json, plot)
+    check_plot(plot)
+    from ..lab.experiment import Options, choose, complete, experiment
+    from ..lab.sources import load, needs_folder, prepared
+
+    chosen, _ = choose(opt, obj)
+    given: dict[str, Any] = {"epochs": epochs, "mu": mu, "init_lr": init_lr, "schedule": schedule}
+    given |= {"batch_size": batch_size, "average": average, "intercept": intercept}
+    options = Options.of(given)
+    complete(opt, chosen, options)
+    if data_dir is not None and not needs_folder(dataset):
+        raise ValueError(f"--data-dir is not used by --dataset {dataset}; leave it away")
+    split = prepared(load(dataset, data_dir), preprocess)
+    with progress_of_passes(f"{opt} on {dataset}", options.epochs, quiet) as advance:
+        found = interruptible(
+            lambda: experiment(
+                split, opt, chosen, options, seed, exact, lambda entry: advance(entry, None)
+            )
+        )
+    fit = {"command": "run", "dataset": dataset, "preprocess": preprocess, **found}
+    if plot is not None:
+        from ..lab.figures import plot_curves
+
+        plot_curves([fit], plot)
+    write_json(fit, json)
+    _warn(fit["warnings"])
+    if not quiet and json != "-":
+        show(_heading(fit), columns(fit["curve"], COLUMNS), "", _last_line(fit["test"]))
+
+
+def _warn(messages: list[str]) -> None:
+    import warnings
+
+    for message in messages:
+        warnings.warn(message, stacklevel=2)
+
+
+def _heading(fit: dict[str, Any]) -> str:
+    return (
+        f"{fit['opt']} on {fit['dataset']}: {fit['problem']}; {fit['rows']:,} x {fit['features']:,}"
+        f", {fit['classes']} classes, seed {fit['seed']}"
+    )
+
+
+def _last_line(test: dict[str, Any]) -> str:
+    area = test.get("pr_area")
+    return f"test error {100 * test['error']:.2f} % of {test['rows']:,} rows" + (
+        "" if area is None else f"; area under the precision-recall curve {area:.4f}"
+    )

@@ -1,0 +1,234 @@
+"""Data sets by name or by path, cut into training, validation and test rows.
+
+    digits                  scikit-learn's, 1,300 + 497 rows of norm 1; a tenth validates
+    mnist, fashion-mnist    50,000 / 10,000 / 10,000 as in seed 003, pixels / 255, from IDX files
+    mini-mnist              the first 1,000 training rows of mnist, validation and test as there
+    a path                  what slender.files reads: a folder of X_train.npy ..., .npz, .svm, ...
+
+A part that a path does not have is a tenth of its training rows, drawn class by class.  Every cut
+is the same each time: the seed of a run is not asked.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..estimators.preprocessing import UnitRows
+from ..estimators.splits import stratified
+from ..estimators.validation import check_choice, check_finite
+from ..files import FileError, PathLike, read_dataset
+from ..rows import as_rows
+from .datasets import digits
+from .idx import read_idx
+
+MINI = 1000  # rows
+HELD_OUT = 0.1  # of each class, where a part is missing
+VALIDATES = 6  # one row in so many: 10,000 of 60,000
+PLACES = {  # where below a folder of data sets; the second is torchvision's
+    "mnist": ("mnist", "MNIST/raw"),
+    "fashion-mnist": ("fashion-mnist", "FashionMNIST/raw"),
+}
+DEBIAN = {"fashion-mnist": ("dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist"))}
+IDX_OF = {"mnist": "mnist", "mini-mnist": "mnist", "fashion-mnist": "fashion-mnist"}
+NAMES = ("digits", *sorted(IDX_OF))
+PREPROCESSING = ("none", "standard")
+FINGERPRINT_ROWS = 1000  # that a fingerprint looks at, of each part
+
+
+class Split(NamedTuple):
+    """Rows to fit, rows to choose on, rows that are looked at once."""
+
+    X_train: Any
+    y_train: NDArray[Any]
+    X_val: Any
+    y_val: NDArray[Any]
+    X_test: Any
+    y_test: NDArray[Any]
+
+
+def load(name: str, data_dir: PathLike | None = None) -> Split:
+    """The data set `name`, or the one that lies at that path."""
+    locate(name, data_dir)
+    if name == "digits":
+        data = digits()
+        X, y, X_val, y_val = _cut(data.X_train, data.y_train)
+        return Split(X, y, X_val, y_val, data.X_test, data.y_test)
+    if name in IDX_OF:
+        split = _images(_find(IDX_OF[name], data_dir))
+        if name == "mini-mnist":
+            split = first(split, MINI)
+        return split
+    return _files(Path(name))
+
+
+def locate(name: str, data_dir: PathLike | None = None) -> None:
+    """Raise if the data set is not there; quick, unlike `load`."""
+    if name in IDX_OF:
+        _find(IDX_OF[name], data_dir)
+    elif name not in NAMES and not Path(name).exists():
+        raise FileError(
+            f"{name}: neither a data set nor a file; data sets are {', '.join(NAMES)}, "
+            "anything else is a path"
+        )
+
+
+def needs_folder(name: str) -> bool:
+    """Is this data set looked for in a folder of data sets?"""
+    return name in IDX_OF
+
+
+def first(split: Split, n: int) -> Split:
+    """The same with the first n training rows only."""
+    return split._replace(X_train=split.X_train[:n], y_train=split.y_train[:n])
+
+
+def permuted(split: Split, n: int, seed: int) -> Split:
+    """The same with the first n training rows of a permutation that the seed gives."""
+    index = np.random.default_rng(seed).permutation(len(split.y_train))[:n]
+    return split._replace(X_train=split.X_train[index], y_train=split.y_train[index])
+
+
+def prepared(split: Split, how: str) -> Split:
+    """The split as seed 002 wants it ("standard"), by figures of the training rows.
+
+    Columns of mean 0 and variance 1 (sparse: of largest absolute value 1), then rows of norm 1.
+    """
+    check_choice("--preprocess", how, PREPROCESSING)
+    if how == "none":
+        return split
+    scaler = UnitRows().fit(split.X_train)
+    X_train, X_val, X_test = (scaler.transform(X) for X in split[::2])
+    return split._replace(X_train=X_train, X_val=X_val, X_test=X_test)
+
+
+def fingerprint(split: Split) -> str:
+    """Tells data sets apart: their shapes, labels, and up to 1,000 rows of each part."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in split:
+        sampled: Any = (
+            part[:: max(1, part.shape[0] // FINGERPRINT_ROWS)] if part.ndim == 2 else part
+        )
+        values = np.ascontiguousarray(
+            sampled if isinstance(sampled, np.ndarray) else sampled.toarray()
+        )
+        digest.update(f"{part.shape} {part.dtype.str}".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+# -- IDX -------------------------------------------------------------------------------------------
+
+
+def _find(name: str, data_dir: PathLike | None) -> dict[str, Path]:
+    """The four files of an IDX data set, by what they hold."""
+    folders = list(_folders(name, data_dir))
+    for folder in folders:
+        found = {what: _there(folder, what) for what in _contents()}
+        missing = [f"{what}-ubyte.gz" for what, path in found.items() if path is None]
+        if len(missing) == len(found):
+            continue
+        if missing:
+            raise FileError(f"{name}: {folder} lacks {', '.join(missing)}; put it there")
+        return {what: path for what, path in found.items() if path is not None}
+    package = f"install Debian's package {DEBIAN[name][0]}, or " if name in DEBIAN else ""
+    looked = f" (looked in {', '.join(map(str, folders))})" if folders else ""
+    raise FileError(
+        f"{name}: not found{looked}; {package}put its four IDX files (train-images-idx3-ubyte.gz, "
+        f"...) into a folder {name}/ and name the folder above with --data-dir or SLENDER_DATA"
+    )
+
+
+def _folders(name: str, data_dir: PathLike | None) -> Iterator[Path]:
+    root = os.environ.get("SLENDER_DATA") if data_dir is None else data_dir
+    if root:
+        for place in PLACES[name]:
+            yield Path(root) / place
+        # the files of all such data sets have the same names: a folder called fashion-mnist
+        # is not taken for mnist
+        if Path(root).resolve().name not in set(PLACES) - {name}:
+            yield Path(root)
+    if data_dir is None and name in DEBIAN:
+        yield DEBIAN[name][1]
+
+
+def _contents() -> list[str]:
+    return [
+        f"{part}-{what}" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
+    ]
+
+
+def _there(folder: Path, what: str) -> Path | None:
+    """train-images-idx3 -> its file; some copies are called train-images.idx3-ubyte."""
+    dotted = what.replace("-idx", ".idx")
+    names = (f"{stem}-ubyte{suffix}" for stem in (what, dotted) for suffix in (".gz", ""))
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _images(files: dict[str, Path]) -> Split:
+    train, test = (_pixels(files, part) for part in ("train", "t10k"))
+    order = np.random.RandomState(0).permutation(len(train[1]))  # fixed and known
+    n = len(order) - len(order) // VALIDATES
+    X, y = train[0][order], train[1][order]
+    return Split(X[:n], y[:n], X[n:], y[n:], *test)
+
+
+def _pixels(files: dict[str, Path], part: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    images, labels = files[f"{part}-images-idx3"], files[f"{part}-labels-idx1"]
+    X, y = read_idx(images), read_idx(labels)
+    if X.ndim != 3 or y.ndim != 1 or len(X) != len(y) or X.dtype != np.uint8:
+        raise FileError(
+            f"{images}: {X.dtype} of shape {X.shape}, with labels of shape {y.shape}, are no "
+            "images with a label each; get both files again"
+        )
+    pixels = X.reshape(len(y), -1).astype(np.float32)
+    pixels /= 255
+    return pixels, y.astype(np.int64)
+
+
+# -- paths -----------------------------------------------------------------------------------------
+
+
+def _files(path: Path) -> Split:
+    X, y = _checked(path)
+    parts: dict[str, Any] = {}
+    for part in ("test", "val"):  # the test rows first: they do not depend on the others
+        if path.is_dir() and (path / f"X_{part}.npy").exists():
+            parts[part] = _checked(path, part)
+            if parts[part][0].shape[1] != X.shape[1]:
+                raise FileError(
+                    f"{path}: X_{part}.npy has {parts[part][0].shape[1]} features but X_train.npy "
+                    f"has {X.shape[1]}; give rows of the same kind"
+                )
+        else:
+            X, y, *parts[part] = _cut(X, y)
+    return Split(X, y, *parts["val"], *parts["test"])
+
+
+def _checked(path: Path, part: str = "train") -> tuple[Any, NDArray[Any]]:
+    """A part of the data at this path; what is wrong is said while rows have their own numbers."""
+    X, y = read_dataset(path, part=part)
+    if y.ndim != 1:
+        raise FileError(f"{path}: y is an indicator matrix; an experiment needs one label a row")
+    try:
+        check_finite(as_rows(X))
+    except ValueError as error:
+        raise FileError(f"{path}: the {part} part of {error}") from error
+    return X, y
+
+
+def _cut(X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any], Any, NDArray[Any]]:
+    """A tenth of each class away from the rest: (X, y, X held out, y held out)."""
+    codes = np.unique(y, return_inverse=True)[1].astype(np.int32)
+    try:
+        part = stratified(codes, HELD_OUT, np.random.default_rng(0))
+    except ValueError as error:
+        raise FileError(
+            f"{len(y)} rows are too few to keep {100 * HELD_OUT:g} % of them aside; give more, or "
+            "a folder with X_val.npy, y_val.npy, X_test.npy and y_test.npy"
+        ) from error
+    return X[part.train], y[part.train], X[part.held_out], y[part.held_out]

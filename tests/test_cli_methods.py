@@ -1,0 +1,96 @@
+"""slender fit with every method: its options reach the estimator, others are refused."""
+
+import numpy as np
+import pytest
+
+from slender import load_model
+from slender.cli import main
+
+rng = np.random.default_rng(0)
+CODES = np.arange(180) % 6
+X = (2 * rng.standard_normal((6, 8))[CODES] + rng.standard_normal((180, 8))).astype(np.float32)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLENDER_DEBUG", raising=False)
+    np.savez("data.npz", X=X[:120], y=CODES[:120])
+    return tmp_path
+
+
+@pytest.fixture
+def slender(capsys):
+    """Run a command in this process: (exit code, stdout, stderr)."""
+
+    def run(*words):
+        with pytest.raises(SystemExit) as caught:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return caught.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+METHOD_OPTIONS = {  # of each method: words, and what they set
+    "sgd": (
+        "--loss crammer_singer --lam 0.1 --step 0.5 --batch-size 10 --schedule sqrt --average",
+        {"loss": "crammer_singer", "lam": 0.1, "step": 0.5, "batch_size": 10, "schedule": "sqrt"},
+    ),
+    "sgdqn": (
+        "--loss hinge --lam 0.1 --t0 100 --period 8 --passes 2",
+        {"loss": "hinge", "lam": 0.1, "t0": 100.0, "period": 8, "passes": 2},
+    ),
+    "olbfgs": (
+        "--lam 0.1 --memory 3 --damping 0.5 --t0 auto --step 0.1 --no-intercept",
+        {"lam": 0.1, "memory": 3, "damping": 0.5, "t0": "auto", "step": 0.1},
+    ),
+    "gd": (
+        "--lam 0.1 --step lipschitz --passes 300 --tol 0.5",
+        {"lam": 0.1, "step": "lipschitz", "passes": 300, "tol": 0.5},
+    ),
+    "larank": (
+        "--C 2 --tol 0.5 --no-adaptive --no-active --inner 1 --passes 50",
+        {"C": 2.0, "tol": 0.5, "adaptive": False, "active": False, "inner": 1, "passes": 50},
+    ),
+    "bcfw": (
+        "--mu 0.1 --batch-size 7 --tol 0.1 --no-average --passes 50",
+        {"mu": 0.1, "batch_size": 7, "tol": 0.1, "averaging": False, "passes": 50},
+    ),
+}
+
+
+@pytest.mark.parametrize("method", METHOD_OPTIONS)
+def test_every_method(here, slender, method):
+    words, expected = METHOD_OPTIONS[method]
+    code, out, err = slender(
+        "fit", "data.npz", "--method", method, "--out", "new", "--seed", 0, *words.split()
+    )
+    assert (code, err) == (0, "")
+    model = load_model("new")
+    assert {name: model.get_params()[name] for name in expected} == expected
+    assert model.score(X[120:], CODES[120:]) > 0.6
+    assert ("relative gap" in out) == (method in ("gd", "larank", "bcfw"))
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("--method bcfw --C 9", "method bcfw does not support --C: use --method logistic"),
+        ("--method larank --mu 9", "method larank does not support --mu: use --method bcfw"),
+        ("--method gd --average", "method gd does not support --average: use --method slnd"),
+        ("--method sgd --memory 3", "method sgd does not support --memory: use --method olbfgs"),
+        ("--method sgdqn --step 1", "method sgdqn does not support --step: use --method slnd"),
+        ("--method sgdqn --period soon", "period='soon'"),
+        ("--method sgdqn --variant 2009", "variant='2009'"),
+        ("--method sgdqn --lam 0", "lam=0"),
+        ("--method bcfw --batch-size 121", "batch_size=121 is more than the 120"),
+        ("--method gd --loss crammer_singer", "crammer_singer"),
+    ],
+)
+def test_refuses(here, slender, words, part):
+    code, out, err = slender("fit", "data.npz", "--out", "new", *words.split())
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert part in err
+    assert not (here / "new").exists()
