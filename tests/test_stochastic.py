@@ -13,7 +13,7 @@ from slender.losses import CALIBRATED_LOSSES, MARGIN_LOSSES
 from slender.problem import Weights
 from slender.rows import as_rows
 from slender.solvers.sampling import Visits
-from slender.solvers.stochastic import Data, Stochastic, sweep
+from slender.solvers.stochastic import Data, Stochastic, sweep, visit
 
 D = 7
 
@@ -33,16 +33,31 @@ def visit_all(order, n_classes):
     )
 
 
-def run_kernel(descent, rows, labels, order, weights, n_classes, every=8):
+def run_kernel(descent, rows, labels, order, weights, n_classes, every=8, go=sweep):
     """One sweep in exactly this order."""
     state = descent.init(n_classes, rows.shape[1], rows.dtype)
+    iterate, metric = state
     data = Data(rows, labels, np.arange(rows.shape[0]), rows.sqnorms(), weights)
     step = descent._step(data, np.full(n_classes, len(order)))
     if descent.average:
         step = step._replace(every=np.full(n_classes, every - 1))
     X, index = rows.take(order)
-    sweep(descent.loss, X, index, labels, visit_all(order, n_classes), step, weights, state)
+    visits = visit_all(order, n_classes)
+    go(descent.loss, X, index, labels, visits, step, weights, metric, iterate)
     return state
+
+
+def class_by_class(*args):
+    """A sweep without its threads, which take longer to compile than all the rest."""
+    for c in range(len(args[-1].t)):
+        visit(c, *args)
+
+
+def in_python(*args):
+    """A sweep that is not compiled at all."""
+    with np.errstate(all="ignore"):  # as compiled code does
+        for c in range(len(args[-1].t)):
+            visit.py_func(c, *args)
 
 
 def unit_weights(n, n_classes):
@@ -92,8 +107,9 @@ def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form
         w, bias, mean_w, mean_b = naive.stochastic(
             loss, X, y, order, weight, cap, naive.Descent(0.4, **options, every=4)
         )
-        np.testing.assert_allclose(state.V[c] * state.scale[c], w, rtol=1e-10, atol=1e-13)
-        np.testing.assert_allclose(state.b[c], bias, rtol=1e-10)
+        v = state.iterate.V[c] * state.iterate.scale[c]
+        np.testing.assert_allclose(v, w, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(state.iterate.b[c], bias, rtol=1e-10)
         np.testing.assert_allclose(V[c], mean_w, rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(b[c], mean_b, rtol=1e-10)
 
@@ -116,7 +132,7 @@ def test_indicator_and_codes_are_the_same_problem(problem):
     Y = codes[:, None] == np.arange(3)
     by_code = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
     by_indicator = run_kernel(descent, as_rows(X), Indicator(Y), order, unit_weights(60, 3), 3)
-    np.testing.assert_array_equal(by_code.V, by_indicator.V)
+    np.testing.assert_array_equal(by_code.iterate.V, by_indicator.iterate.V)
 
 
 def test_the_result_does_not_depend_on_the_number_of_threads(problem):
@@ -129,7 +145,8 @@ def test_the_result_does_not_depend_on_the_number_of_threads(problem):
         runs = []
         for threads in (1, before):
             numba.set_num_threads(threads)
-            runs.append(run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3).V)
+            state = run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3)
+            runs.append(state.iterate.V)
     finally:
         numba.set_num_threads(before)
     np.testing.assert_array_equal(*runs)

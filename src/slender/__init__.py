@@ -9,19 +9,31 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "BCFWClassifier": "estimators.bcfw",
+    "LaRankClassifier": "estimators.larank",
+    "GDClassifier": "estimators.gd",
     "LinearProbe": "estimators.probe",
     "LogisticClassifier": "estimators.logistic",
+    "OLBFGSClassifier": "estimators.olbfgs",
     "SGDClassifier": "estimators.sgd",
+    "SGDQNClassifier": "estimators.sgdqn",
     "SLNDClassifier": "estimators.slnd",
+    "UnitRows": "estimators.preprocessing",
     "load_model": "model",
     "save_model": "model",
 }
 __all__ = [*sorted(_HOME), "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from .estimators.bcfw import BCFWClassifier as BCFWClassifier
+    from .estimators.larank import LaRankClassifier as LaRankClassifier
+    from .estimators.gd import GDClassifier as GDClassifier
     from .estimators.logistic import LogisticClassifier as LogisticClassifier
+    from .estimators.olbfgs import OLBFGSClassifier as OLBFGSClassifier
+    from .estimators.preprocessing import UnitRows as UnitRows
     from .estimators.probe import LinearProbe as LinearProbe
     from .estimators.sgd import SGDClassifier as SGDClassifier
+    from .estimators.sgdqn import SGDQNClassifier as SGDQNClassifier
     from .estimators.slnd import SLNDClassifier as SLNDClassifier
     from .model import load_model as load_model
     from .model import save_model as save_model

@@ -5,12 +5,12 @@ Margin losses take z = y s with y in {-1, +1} and s a class's score.  A loss is 
 and symmetric about (0, 1/2); f then maps a score to P(y = +1 | x), and f(z) = F'(z) + 1.
 
 Multi-class losses take a row of scores s (C,) and the index y of the true class; their slope and
-curvature are written into arrays the caller owns.
+curvature are written into arrays the caller owns (the slope may be written over s itself).
 
 A loss is a NamedTuple of its numbers with plain methods, so the same formula runs in Python, in
-tests and inside a compiled kernel: there, call the verbs `value(loss, z)`, `slope(loss, z)` and
-`curvature(loss, z)` at the end of this file.  A new loss is one class and one line in MARGIN_LOSSES
-or MULTICLASS_LOSSES.
+tests and inside a compiled kernel: there, call the verbs at the end of this file, `value(loss, z)`
+and `slope(loss, z)`, `row_value(loss, s, y)` and `row_slope(loss, s, y, out)`.  A new loss is one
+class and one line in MARGIN_LOSSES or MULTICLASS_LOSSES.
 """
 
 from math import copysign, exp, inf, log, log1p
@@ -180,6 +180,13 @@ class CrossEntropy(NamedTuple):
                     rest += p[k]
             out[j, j] = p[j] * rest
 
+    def smoothness(self) -> float:
+        """The curvature's largest eigenvalue is at most 1/2.
+
+        Each row of diag(p) - p pᵀ has absolute sum 2 p_j (1 - p_j) <= 1/2 (Gershgorin).
+        """
+        return 0.5
+
     def posterior(self, s: NDArray[Any], out: NDArray[Any]) -> None:
         softmax(s, out)
 
@@ -199,15 +206,20 @@ class CrammerSinger(NamedTuple):
         k_star = y
         worst = 0.0
         for k in range(len(s)):
-            out[k] = 0.0
             if k != y and (s[k] - s[y]) + 1.0 > worst:
                 worst = (s[k] - s[y]) + 1.0
                 k_star = k
+        for k in range(len(s)):
+            out[k] = 0.0
         out[k_star] += 1.0
         out[y] -= 1.0
 
     def curvature(self, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
         out[:] = 0.0
+
+    def smoothness(self) -> float:
+        """0: its slope jumps, no bound holds."""
+        return 0.0
 
 
 CalibratedLoss = Logistic | CalibratedHinge | Squared  # all with F''(z) <= F''(0), for Theorem 2
@@ -223,7 +235,11 @@ MARGIN_LOSSES: dict[str, MarginLoss] = {
     "hinge": Hinge(),
     "exponential": Exponential(),
 }
-MULTICLASS_LOSSES = {"cross_entropy": CrossEntropy(), "crammer_singer": CrammerSinger()}
+MulticlassLoss = CrossEntropy | CrammerSinger
+MULTICLASS_LOSSES: dict[str, MulticlassLoss] = {
+    "cross_entropy": CrossEntropy(),
+    "crammer_singer": CrammerSinger(),
+}
 
 
 # Verbs for compiled code (see verbs.py).
@@ -244,6 +260,16 @@ def logit(loss: MarginLoss, z: float) -> float:
     return loss.logit(z)  # type: ignore[union-attr]
 
 
+def row_value(loss: MulticlassLoss, s: NDArray[Any], y: int) -> float:
+    """The loss of a row of scores s (C,) of true class y."""
+    return loss.value(s, y)
+
+
+def row_slope(loss: MulticlassLoss, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
+    """out (C,) = its slope in each score."""
+    loss.slope(s, y, out)
+
+
 def _compile(verb: Any) -> None:
     @overload(verb)
     def _(loss, z):  # type: ignore[no-untyped-def]  # numba compares the two signatures
@@ -253,6 +279,18 @@ def _compile(verb: Any) -> None:
 
 for _verb in (value, slope, logit):
     _compile(_verb)
+
+
+@overload(row_value)
+def _row_value(loss, s, y):  # type: ignore[no-untyped-def]
+    method = method_of(loss, "value")
+    return lambda loss, s, y: method(loss, s, y)
+
+
+@overload(row_slope)
+def _row_slope(loss, s, y, out):  # type: ignore[no-untyped-def]
+    method = method_of(loss, "slope")
+    return lambda loss, s, y, out: method(loss, s, y, out)
 
 
 def to_logits(loss: MarginLoss, S: NDArray[Any]) -> None:

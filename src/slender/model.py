@@ -30,9 +30,14 @@ from .files import FileError, PathLike, write_whole
 FORMAT = "slender-model"
 VERSION = 1
 ESTIMATORS = (
+    "BCFWClassifier",
+    "LaRankClassifier",
+    "GDClassifier",
     "LinearProbe",
     "LogisticClassifier",
+    "OLBFGSClassifier",
     "SGDClassifier",
+    "SGDQNClassifier",
     "SLNDClassifier",
 )
 NOT_SAVED = ("callbacks",)

@@ -1,4 +1,4 @@
-"""What is known of the Hessian, as a change of coordinates.
+"""What is known of the Hessian, as a change of coordinates or as a metric that changes on the way.
 
 With H the curvature at w = 0 and H* = B Bᵀ a pseudo-inverse of it, every preconditioned iterate
 that starts from 0 is w = B v, and
@@ -6,13 +6,29 @@ that starts from 0 is w = B v, and
     w <- w - eta y F'(y wᵀx) H* x     is exactly     v <- v - eta y F'(y vᵀz) z,   z = Bᵀ x.
 
 So a static curvature is nothing but a map from the rows x to rows z, and a map of V back to W.
+What is learned during the descent is a metric: it moves the iterate itself (metric.py).
 """
 
 from .base import Coordinates, Curvature
 from .diagonal import Diagonal
 from .identity import Identity
+from .lbfgs import LBFGS
 from .lowrank import LowRank
+from .metric import Fixed, Metric
+from .secant import Secant, Slides
 
 CURVATURES = {"lowrank": LowRank, "diagonal": Diagonal, "identity": Identity}
 
-__all__ = ["CURVATURES", "Coordinates", "Curvature", "Diagonal", "Identity", "LowRank"]
+__all__ = [
+    "CURVATURES",
+    "LBFGS",
+    "Coordinates",
+    "Curvature",
+    "Diagonal",
+    "Fixed",
+    "Identity",
+    "LowRank",
+    "Metric",
+    "Secant",
+    "Slides",
+]

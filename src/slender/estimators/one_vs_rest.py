@@ -1,24 +1,23 @@
-"""What SLND and SGD share: one-vs-rest, passes, partial_fit, draws undone in the scores."""
+"""What the stochastic classifiers share: passes, partial_fit, draws undone in the scores."""
 
 import warnings
+from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from ..curvature import Coordinates, Curvature
 from ..curvature.base import Sample
-from ..labels import Indicator, Labels, counts
-from ..losses import MarginLoss, to_logits
-from ..problem import Weights, one_vs_rest
+from ..labels import Indicator, Labels
+from ..problem import Weights
 from ..rows import Rows
 from ..solvers.loop import Clock, Record, run
-from ..solvers.sampling import negatives_used
-from ..solvers.stochastic import Data, State, Stochastic
+from ..solvers.stochastic import Data
+from .forms import Form, OneVsRest
 from .linear import LinearClassifier
 from .validation import (
     check_choice,
@@ -31,17 +30,30 @@ from .validation import (
 )
 
 
+class Descent(Protocol):
+    """A solver: settings that make a state, epochs that change it, the solution it holds."""
+
+    def init(self, n_classes: int, dim: int, dtype: Any) -> Any: ...
+
+    def epochs(
+        self, state: Any, data: Data, passes: int, rng: np.random.Generator
+    ) -> Iterator[Callable[[], Record]]: ...
+
+    def solution(self, state: Any) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+
 def _has_posterior(estimator: Any) -> bool:
-    loss = estimator._loss()
-    if not hasattr(loss, "posterior"):
+    form = estimator._form()
+    if not form.posterior:
         raise AttributeError(
-            f"predict_proba: loss={estimator.loss!r} gives no posterior; 'logistic' does"
+            f"predict_proba: loss={estimator.loss!r} gives no posterior; "
+            f"{form.with_posterior!r} does"
         )
     return True
 
 
 class OneVsRestClassifier(LinearClassifier):
-    """Base of the stochastic one-vs-rest classifiers.
+    """Base of the stochastic classifiers: one-vs-rest, unless `_form` says otherwise.
 
     A subclass says which loss, which curvature and which solver: `_loss`, `_curvature`, `_solver`.
     """
@@ -68,6 +80,7 @@ class OneVsRestClassifier(LinearClassifier):
         rows = read_rows(self, X, reset=True)
         check_finite(rows)
         labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0])
+        labels, n_class_rows = self._form().read(labels, n_class_rows)
         self._start(labels, n_class_rows)
         self._advance(rows, labels, sample_weight, self.passes)
         return self
@@ -90,11 +103,13 @@ class OneVsRestClassifier(LinearClassifier):
         if first:
             given = None if classes is None else np.unique(classes)
             labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0], given)
-            self._start(labels, n_class_rows)
         else:
-            labels, _, _ = read_labels(y, rows.shape[0], self.classes_)
+            labels, _, n_class_rows = read_labels(y, rows.shape[0], self.classes_)
             if isinstance(labels, Indicator) != self.multilabel_:
                 raise ValueError("y must stay of one kind: labels, or an indicator matrix")
+        labels, n_class_rows = self._form().read(labels, n_class_rows)
+        if first:
+            self._start(labels, n_class_rows)
         self._advance(rows, labels, sample_weight, 1)
         return self
 
@@ -103,21 +118,23 @@ class OneVsRestClassifier(LinearClassifier):
         self._rng = generator(self.random_state)
         self._clock = Clock()
         self._coordinates: Coordinates | None = None
-        self._descent: Stochastic | None = None
-        self._state: State | None = None
+        self._descent: Descent | None = None
+        self._state: Any = None
         self._seen = np.zeros((2, n_class_rows))  # negatives there are, negatives visited
         self.trace_ = []
         self.n_iter_ = 0
 
     def _advance(self, rows: Rows, labels: Labels, sample_weight: Any, passes: int) -> None:
+        form, rng = self._form(), self._rng
         C = self._seen.shape[1]
         weights = read_weights(sample_weight, self.class_weight, rows, labels, self.classes_, C)
+        weights = form.weigh(weights, labels)
         active = np.flatnonzero(weights.example)  # weight 0 is absence
-        self._count(labels, active)
-        loss, rng = self._loss(), self._rng
+        self._seen += form.draws(labels, C, active)
+        self.prior_shift_ = form.prior_shift(self._seen)  # the draws bent the priors: undo it
         with self._clock:
             if self._coordinates is None:
-                curvature0 = loss.curvature(0.0) or 1.0  # the hinge has none: no unit to measure in
+                curvature0 = form.curvature0 or 1.0  # the hinge has none: no unit to measure in
                 sample = Sample(rows, active, bool(self.fit_intercept), curvature0, rng)
                 self._coordinates = self._curvature().estimate(sample)
             coordinates = self._coordinates
@@ -126,10 +143,11 @@ class OneVsRestClassifier(LinearClassifier):
             epochs, solution = self._epochs(data, passes)
 
         def model() -> tuple[NDArray[Any], NDArray[Any]]:
-            return coordinates.coef(*solution())
+            return form.coef(*coordinates.coef(*solution()))
 
         def exact() -> float:
-            return one_vs_rest(loss, rows, labels, *model(), weights, self.lam)
+            W, b = coordinates.coef(*solution())
+            return form.objective(rows, labels, W, b, weights, self.lam)
 
         run(
             epochs,
@@ -143,7 +161,8 @@ class OneVsRestClassifier(LinearClassifier):
         with self._clock:
             W, b = model()
         self.coef_ = np.ascontiguousarray(W)
-        self.intercept_ = b.astype(W.dtype) if self.fit_intercept else np.zeros(C, W.dtype)
+        with np.errstate(over="ignore"):  # of a fit that diverged, as said below
+            self.intercept_ = b.astype(W.dtype) if self.fit_intercept else np.zeros(len(W), W.dtype)
         if not np.isfinite(W).all() or self._diverged(weights):
             warnings.warn(
                 f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, far above that "
@@ -155,7 +174,7 @@ class OneVsRestClassifier(LinearClassifier):
     def _diverged(self, weights: Weights) -> bool:
         """Is the last pass's objective far above that of w = 0?  (On few rows it may be above.)"""
         typical = weights.example.mean() * max(weights.positive.max(), weights.negative.max())
-        start = self._loss().value(0.0)
+        start = self._form().at_zero(self._seen.shape[1])
         return not self.trace_[-1]["objective"] <= 10 * typical * (max(start, 0.0) + 1.0)
 
     def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
@@ -168,40 +187,25 @@ class OneVsRestClassifier(LinearClassifier):
         descent, state = self._descent, self._state
         return descent.epochs(state, data, passes, self._rng), lambda: descent.solution(state)
 
-    def _count(self, labels: Labels, active: NDArray[np.intp]) -> None:
-        """Remember how the draws bent the priors, to undo it in the scores."""
-        n_positives = counts(labels, self._seen.shape[1], active)
-        used = negatives_used(self.negatives, n_positives, len(active))
-        self._seen += np.array([len(active) - n_positives, used])
-        others, visited = self._seen
-        share = np.divide(visited, others, out=np.ones_like(others), where=others > 0)
-        undone = self.prior == "empirical" and hasattr(self._loss(), "logit")
-        self.prior_shift_ = np.log(share) if undone else np.zeros_like(share)
-
     # -- what a subclass says --------------------------------------------------------------------
 
-    def _loss(self) -> MarginLoss:
+    def _loss(self) -> Any:
         raise NotImplementedError
+
+    def _form(self) -> Form:
+        return OneVsRest(self.loss, self._loss(), self.negatives, self.prior)
 
     def _curvature(self) -> Curvature:
         raise NotImplementedError
 
-    def _solver(self, data: Data, n_classes: int, beta: float) -> Stochastic:
+    def _solver(self, data: Data, n_classes: int, beta: float) -> Descent:
         raise NotImplementedError
 
     def _check(self) -> None:
         """Raise on a parameter that cannot be."""
-        loss = self._loss()
         check_positive("passes", self.passes, kind=Integral)
-        check_choice("prior", self.prior, ("empirical", "uniform"))
         check_choice("objective", self.objective, ("estimate", "exact"))
-        if self.negatives != "all":
-            check_positive("negatives", self.negatives)
-            if self.prior == "empirical" and not hasattr(loss, "logit"):
-                raise ValueError(
-                    f"negatives={self.negatives!r} shifts the prior, which loss={self.loss!r} "
-                    "cannot undo: use prior='uniform', negatives='all' or loss='logistic'"
-                )
+        self._form().check()
 
     # -- predicting ------------------------------------------------------------------------------
 
@@ -212,12 +216,9 @@ class OneVsRestClassifier(LinearClassifier):
 
     def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
         """score_c = logit f(h_c) + ln(M_c / N_c); a loss without posterior keeps its h_c."""
-        to_logits(self._loss(), S)
+        self._form().calibrate(S)
         S += self.prior_shift_
         return S
 
     def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:
-        if self.multilabel_ or self._binary:
-            return expit(S)
-        L = log_expit(S)  # relative to the best class, lest all underflow
-        return np.exp(L - L.max(axis=1, keepdims=True))
+        return self._form().probabilities(S, apart=self.multilabel_ or self._binary)

@@ -1,45 +1,67 @@
-"""SGDClassifier: plain stochastic gradient descent, one-vs-rest, with an L2 penalty (seed 002)."""
+"""SGDClassifier: plain stochastic gradient descent with an L2 penalty (seeds 002, 003)."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from ..curvature import Curvature, Identity
-from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MarginLoss
-from ..problem import Weights, one_vs_rest
-from ..rows import as_rows
-from ..solvers.rate import TRIAL_ROWS, find_eta0
+from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MULTICLASS_LOSSES
+from ..solvers.minibatch import MiniBatch
+from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
 from ..solvers.stochastic import Data, Stochastic
-from .one_vs_rest import OneVsRestClassifier
+from .forms import FORMS, Form
+from .one_vs_rest import Descent, OneVsRestClassifier
 from .validation import check_choice, check_positive
 
 # The exponential loss is left out: its curvature has no bound, so no rate is safe for it.
-LOSSES = (*CALIBRATED_LOSSES, "hinge")
+LOSSES = (*CALIBRATED_LOSSES, "hinge", *MULTICLASS_LOSSES)
+SCHEDULES = ("optimal", "sqrt", "constant")
 STABLE = 2.0  # the automatic rate is held, per row, below this over F''(0)‖x_i‖²
+# Rates for batches are tried on TRIAL_ROWS at least, for as many updates as the fit will make, but
+# no fewer than the first of these (after 16 a hinge knows nothing yet) nor more than the second.
+FEWEST_UPDATES, MOST_UPDATES = 32, 64
+TRIAL_BATCH = 256  # a larger batch has hardly less noise than one of so many rows
+TRIAL_GUESS = 16  # up to so many rows a batch, the rate to begin with grows with it
+TRIAL_BYTES = 64 * 2**20  # on rows that fill no more than this, again and again if need be
 
 
 class SGDClassifier(OneVsRestClassifier):
-    """One-vs-rest linear classifier by stochastic gradient descent.
+    """Linear classifier by stochastic gradient descent, one row or a mini-batch at a time.
 
-    Minimises mean loss + lam/2 ‖w‖² for each class with the rate of seed 002,
-    eta_t = eta0 / (1 + lam eta0 t) = 1 / (lam (t + t0)).  With averaging, the rate falls with
-    exponent 3/4 and the average of the iterates is kept.
+    Minimises mean loss + lam/2 ‖W‖².  A margin loss ("logistic", "calibrated_hinge", "squared",
+    "hinge") is one-vs-rest: each class has its own problem, and the objective is the mean of
+    theirs.  A multi-class loss ("cross_entropy", "crammer_singer") is one problem of all classes.
 
     Parameters
     ----------
-    loss : {"logistic", "calibrated_hinge", "squared", "hinge"}
+    loss : {"logistic", "calibrated_hinge", "squared", "hinge", "cross_entropy", "crammer_singer"}
     lam : float
-        The L2 penalty; scikit-learn's alpha, 1/(n C).  0 gives a constant rate.
+        The L2 penalty; scikit-learn's alpha, 1/(n C).
     step : "auto" or float
-        eta0.  "auto" tries doublings and halvings on 1,000 rows.
-    negatives, average, passes, fit_intercept, class_weight, prior, objective, callbacks,
-    random_state
-        As in SLNDClassifier.  The intercept is not penalised.
+        The first rate, eta0.  "auto" tries doublings and halvings on 1,000 rows, or 64 batches.
+    batch_size : int
+        Rows of an update: W <- W - eta_t (mean of their gradients + lam W).
+    schedule : {"optimal", "sqrt", "constant"}
+        The rate after t updates.  "optimal": eta0 / (1 + lam eta0 t) = 1 / (lam (t + t0)), seed
+        002's; with averaging it falls with exponent 3/4, and with lam = 0 it does not fall.
+        "sqrt": eta0 / sqrt(t + 1), seed 003's.  "constant": eta0.
+    negatives, prior
+        As in SLNDClassifier, for margin losses; `negatives` for batch_size=1 only.
+    average : bool
+        Keep the average of the iterates, weights growing linearly, instead of the last one.
+    objective : {"estimate", "exact"}
+        What trace_ reports: the mean over the visits, or batches, of the pass, each before its
+        update, or the exact objective (an extra pass, off the clock).
+    passes, fit_intercept, class_weight, callbacks, random_state
+        As in SLNDClassifier; class_weight multiplies the weight of the class's rows where the loss
+        is multi-class.  The intercept is not penalised; its rate is that of a constant column of
+        the size of a typical row.
 
     Attributes
     ----------
     coef_, intercept_, classes_, n_features_in_, n_iter_, trace_, prior_shift_
-        As in SLNDClassifier.
+        As in SLNDClassifier; a multi-class fit of two classes keeps w = W_1 - W_0.
     step_ : float
         The first rate, eta0.
 
@@ -51,6 +73,9 @@ class SGDClassifier(OneVsRestClassifier):
     >>> model = SGDClassifier(random_state=0).fit(X[:1300], y[:1300])
     >>> model.score(X[1300:], y[1300:]) > 0.85
     True
+    >>> model = SGDClassifier("cross_entropy", batch_size=16, random_state=0)
+    >>> model.fit(X[:1300], y[:1300]).score(X[1300:], y[1300:]) > 0.85
+    True
     """
 
     def __init__(
@@ -59,6 +84,8 @@ class SGDClassifier(OneVsRestClassifier):
         *,
         lam: float = 1e-4,
         step: float | str = "auto",
+        batch_size: int = 1,
+        schedule: str = "optimal",
         negatives: float | str = "all",
         average: bool = True,
         passes: int = 5,
@@ -72,6 +99,8 @@ class SGDClassifier(OneVsRestClassifier):
         self.loss = loss
         self.lam = lam
         self.step = step
+        self.batch_size = batch_size
+        self.schedule = schedule
         self.negatives = negatives
         self.average = average
         self.passes = passes
@@ -82,59 +111,100 @@ class SGDClassifier(OneVsRestClassifier):
         self.callbacks = callbacks
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.loss not in MULTICLASS_LOSSES
+        return tags
+
     def _check(self) -> None:
         check_choice("loss", self.loss, LOSSES)
         super()._check()
         check_positive("lam", self.lam, zero=True)
+        check_positive("batch_size", self.batch_size, kind=Integral)
+        check_choice("schedule", self.schedule, SCHEDULES)
         if isinstance(self.step, str):
             check_choice("step", self.step, ("auto",))
         else:
             check_positive("step", self.step)
+        if self.batch_size > 1 and self.negatives != "all":
+            raise ValueError(
+                f"negatives={self.negatives!r} gives each class rows of its own, but a batch of "
+                f"batch_size={self.batch_size} is one for all: use batch_size=1 or negatives='all'"
+            )
 
-    def _loss(self) -> MarginLoss:
-        return MARGIN_LOSSES[self.loss]
+    def _loss(self) -> Any:
+        return {**MARGIN_LOSSES, **MULTICLASS_LOSSES}[self.loss]
+
+    def _form(self) -> Form:
+        return FORMS[self.loss](self.loss, self._loss(), self.negatives, self.prior)
 
     def _curvature(self) -> Curvature:
         return Identity()
 
-    def _solver(self, data: Data, n_classes: int, beta: float) -> Stochastic:
+    def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
+        n = len(data.active)
+        if self.batch_size > n:
+            raise ValueError(
+                f"batch_size={self.batch_size} is more than the {n} rows; use at most {n}"
+            )
+        return super()._epochs(data, passes)
+
+    def _solver(self, data: Data, n_classes: int, beta: float) -> Descent:
         eta0 = self.step
         if eta0 == "auto":
             eta0 = self._try_rates(data, n_classes, beta)
         self.step_ = float(eta0)
-        return self._descent_at(self.step_, beta)
+        return self._descent_at(self.step_, beta, int(self.batch_size))
 
-    def _descent_at(self, eta0: float, beta: float) -> Stochastic:
-        return Stochastic(
-            self._loss(),
+    def _descent_at(self, eta0: float, beta: float, batch: int) -> Descent:
+        form = self._form()
+        decay, power = {  # eta_t = eta0 / (1 + decay t)^power
+            "optimal": (self.lam * eta0, 0.75 if self.average else 1.0),
+            "sqrt": (1.0, 0.5),
+            "constant": (0.0, 1.0),
+        }[self.schedule]
+        cap = STABLE if self.step == "auto" else np.inf
+        if form.apart and batch == 1:
+            return Stochastic(
+                self._loss(),
+                eta0,
+                decay=decay,
+                power=power,
+                lam=self.lam,
+                beta=beta,
+                cap=cap,
+                average=bool(self.average),
+                negatives=self.negatives,
+            )
+        return MiniBatch(
+            form.batch,
             eta0,
-            decay=self.lam * eta0,
-            power=0.75 if self.average else 1.0,
+            batch_size=batch,
+            decay=decay,
+            power=power,
             lam=self.lam,
             beta=beta,
-            cap=STABLE if self.step == "auto" else np.inf,
+            cap=cap,
             average=bool(self.average),
-            negatives=self.negatives,
         )
 
     def _try_rates(self, data: Data, n_classes: int, beta: float) -> float:
-        size = min(TRIAL_ROWS, len(data.active))
-        index = np.sort(self._rng.choice(data.active, size, replace=False))
-        everyone = np.arange(size)
-        rows = as_rows(data.rows.gather(index))
-        labels = data.y._replace(**{data.y._fields[0]: data.y[0][index]})
-        weights = Weights(data.weights.example[index], *data.weights[1:])
-        trial = Data(rows, labels, everyone, data.sqnorms[index], weights)
+        batch = min(int(self.batch_size), TRIAL_BATCH)
+        of_fit = self.passes * -(-len(data.active) // self.batch_size)
+        wanted = int(np.clip(of_fit, FEWEST_UPDATES, MOST_UPDATES)) * batch
+        fits = max(TRIAL_ROWS, TRIAL_BYTES // data.rows.row_bytes)
+        trial = subsample(data, min(max(TRIAL_ROWS, wanted), fits), self._rng)
+        passes = -(-wanted // len(trial.active)) if batch > 1 else 1  # rounded up
         seed = int(self._rng.integers(2**31))
 
         def objective(eta0: float) -> float:
-            descent = self._descent_at(eta0, beta)
-            state = descent.init(n_classes, rows.shape[1], rows.dtype)
+            descent = self._descent_at(eta0, beta, batch)
+            state = descent.init(n_classes, trial.rows.shape[1], trial.rows.dtype)
             rng = np.random.default_rng(seed)  # the same order for every rate
-            for epoch in descent.epochs(state, trial, 1, rng):
+            for epoch in descent.epochs(state, trial, passes, rng):
                 epoch()
             W, b = descent.solution(state)
-            return one_vs_rest(self._loss(), rows, labels, W, b, weights, self.lam)
+            return self._form().objective(trial.rows, trial.y, W, b, trial.weights, self.lam)
 
         mean_sq = float(trial.sqnorms.mean(dtype=float)) + beta**2
-        return find_eta0(objective, 1.0 / mean_sq if mean_sq > 0 else 1.0)
+        return find_eta0(objective, min(batch, TRIAL_GUESS) / mean_sq if mean_sq > 0 else 1.0)

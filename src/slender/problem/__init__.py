@@ -1,14 +1,16 @@
 """The objectives: the one place where terms are added up.
 
     one-vs-rest    1/C Σ_c [ Σ_i c_ic F(y_ic s_ic) / n + lam/2 ‖w_c‖² ],   s = W x + b     (eq. 1)
-    multinomial    Σ_i c_i ( ln Σ_c exp s_ic - s_iy ) / n + lam/2 ‖W‖²
+    multi-class    Σ_i c_i loss(s_i, y_i) / n + lam/2 ‖W‖²
+    multinomial    the same with the cross-entropy, ln Σ_c exp s_ic - s_iy: with gradient and proof
 
 The mean over rows, not the sum: scikit-learn's C is 1/(n lam).  The intercept b is not penalised.
 c_i is the example's weight times its class's (1 where none was given); n counts the rows of
 positive weight.
 """
 
+from .multiclass import multiclass
 from .multinomial import Multinomial, Point
 from .one_vs_rest import Weights, one_vs_rest
 
-__all__ = ["Multinomial", "Point", "Weights", "one_vs_rest"]
+__all__ = ["Multinomial", "Point", "Weights", "multiclass", "one_vs_rest"]

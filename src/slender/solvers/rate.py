@@ -1,15 +1,23 @@
-"""SGD's first rate, found by trying (Bottou's way).
+"""First rates, found by trying (Bottou's way): one pass over a small sample for each candidate.
 
-One pass over a small sample for each candidate, doubling or halving from a natural guess for as
-long as the objective on the sample falls.
+SGD doubles or halves its eta0 from a natural guess for as long as the objective on the sample
+falls; SGD-QN takes the best t0 of the powers of ten.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
+from ..problem import Weights, one_vs_rest
+from ..rows import as_rows
+from .stochastic import Data, Stochastic
+
 TRIAL_ROWS = 1000
 MOST_TRIALS = 30  # a factor of a billion each way
+T0_ROWS = 2000  # a tenth of the data, but no more than this and no fewer than TRIAL_ROWS
+T0_POWERS = range(11)  # 10^0 ... 10^10, and higher while that is better still
+DENSE_PERIOD = 16  # visits between refreshes where every feature is in every row
+REFRESHES = 16
 
 
 def find_eta0(objective: Callable[[float], float], guess: float) -> float:
@@ -24,6 +32,62 @@ def find_eta0(objective: Callable[[float], float], guess: float) -> float:
         best, value = best * factor, trial
         trial = objective(best * factor)
     return best
+
+
+def find_t0(objective: Callable[[float], float], least: float = 1.0) -> float:
+    """The best of 10^0 ... 10^10, those below `least` left out.
+
+    Rows in large units, or a tiny penalty, may want more: the search goes on upwards for as long
+    as the last one tried is the best.
+    """
+    powers = [10.0**j for j in T0_POWERS if 10.0**j >= least] or [float(least)]
+    best, value = powers[0], objective(powers[0])
+    for t0 in powers[1:]:
+        trial = objective(t0)
+        if _less(trial, value):
+            best, value = t0, trial
+    for _ in range(MOST_TRIALS):
+        t0 = 10.0 * best
+        if best < powers[-1] or not _less(trial := objective(t0), value):
+            break
+        best, value = t0, trial
+    return best
+
+
+def t0_rows(n: int) -> int:
+    """How many of n rows a trial of t0 looks at."""
+    return min(n, int(np.clip(n // 10, TRIAL_ROWS, T0_ROWS)))
+
+
+def find_period(data: Data) -> int:
+    """T of SGD-QN: work of size d every T visits is then an eighth of the work on non-zeros.
+
+    Rows of next to no non-zeros would wait for ever: there are REFRESHES a pass at least.
+    """
+    n, d = len(data.active), data.rows.shape[1]
+    block = data.rows.gather(data.active[:: max(1, n // TRIAL_ROWS)])
+    nonzeros = (block.size if isinstance(block, np.ndarray) else block.nnz) / block.shape[0]
+    period = DENSE_PERIOD * d / max(nonzeros, 1.0)
+    return round(min(period, max(DENSE_PERIOD, n / REFRESHES)))
+
+
+def subsample(data: Data, size: int, rng: np.random.Generator) -> Data:
+    """`size` of the examples that take part, at most all of them, in memory."""
+    size = min(size, len(data.active))
+    index = np.sort(rng.choice(data.active, size, replace=False))
+    labels = data.y._replace(**{data.y._fields[0]: data.y[0][index]})
+    weights = Weights(data.weights.example[index], *data.weights[1:])
+    rows = as_rows(data.rows.gather(index))
+    return Data(rows, labels, np.arange(size), data.sqnorms[index], weights)
+
+
+def after_one_pass(descent: Stochastic, data: Data, n_classes: int, seed: int) -> float:
+    """The objective on the sample once the descent has gone over it; the seed gives the order."""
+    state = descent.init(n_classes, data.rows.shape[1], data.rows.dtype)
+    for epoch in descent.epochs(state, data, 1, np.random.default_rng(seed)):
+        epoch()
+    W, b = descent.solution(state)
+    return one_vs_rest(descent.loss, data.rows, data.y, W, b, data.weights, descent.lam)
 
 
 def _less(a: float, b: float) -> bool:

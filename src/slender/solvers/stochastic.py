@@ -1,4 +1,4 @@
-"""Stochastic descent, one-vs-rest: SGD and SLND are this loop in different coordinates.
+"""Stochastic descent, one-vs-rest: SGD, SLND, SGD-QN and oLBFGS are this loop, moved differently.
 
 Per visit of class c to example i, with y = ±1 and z the row in the curvature's coordinates:
 
@@ -8,6 +8,9 @@ Per visit of class c to example i, with y = ±1 and z the row in the curvature's
 
     eta_t = eta / (1 + decay t)^power     decay = 0: a constant step (SLND)
                                           decay = lam eta, power = 1: 1 / (lam (t + t0)) (seed 002)
+
+That is the move of static coordinates (curvature/metric.py); SGD-QN (secant.py) and oLBFGS
+(lbfgs.py) put a metric of their own, which changes on the way, between g and the step.
 
 Averaging takes an iterate every few visits and weighs the j-th by j: early iterates fade, and
 there is no burn-in to choose.
@@ -26,11 +29,12 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from ..curvature.metric import FIXED, At, Metric, move
 from ..labels import Labels, positives, sign
 from ..losses import MarginLoss, slope, value
 from ..problem import Weights
 from ..rows import Rows
-from ..rows.kernel import axpy, dot
+from ..rows.kernel import dot
 from .loop import Record
 from .sampling import negatives_used, pass_over
 
@@ -39,14 +43,13 @@ AVERAGES_A_PASS = 32  # fewer where a class makes few visits, so that this many 
 REPORT_EVERY = 8  # visits between two that enter the running objective,
 REPORT_ALL = 2**16  # unless a pass has no more visits than this
 NEVER = -1  # t & NEVER is 0 for no t > 0
-SMALLEST_SCALE = 1e-6  # below this the scale is folded into v
 
 # Reductions may be reordered to use vector units; NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
-class State(NamedTuple):
-    """All that changes during a fit; one row a class."""
+class Iterate(NamedTuple):
+    """Where a fit stands; one row a class."""
 
     V: NDArray[Any]  # (C, k) v / scale
     scale: NDArray[np.float64]  # (C,)
@@ -57,6 +60,13 @@ class State(NamedTuple):
     t: NDArray[np.int64]  # (C,) visits so far
     total: NDArray[np.float64]  # (C,) sum of the losses reported in this pass
     seen: NDArray[np.int64]  # (C,) how many
+
+
+class State(NamedTuple):
+    """All that changes during a fit."""
+
+    iterate: Iterate
+    metric: Any  # what the settings' metric started, a NamedTuple of arrays
 
 
 class Step(NamedTuple):
@@ -85,11 +95,12 @@ class Stochastic:
     cap: float = 1.0  # in units of 1/(F''(0)‖z_i‖²); inf: none
     average: bool = True
     negatives: float | str = "all"
+    metric: Metric = FIXED
 
     def init(self, n_classes: int, dim: int, dtype: Any) -> State:
         """w = 0, as in the paper."""
         C = n_classes
-        return State(
+        iterate = Iterate(
             V=np.zeros((C, dim), dtype),
             scale=np.ones(C),
             b=np.zeros(C),
@@ -100,25 +111,27 @@ class Stochastic:
             total=np.zeros(C),
             seen=np.zeros(C, np.int64),
         )
+        return State(iterate, self.metric.start(C, dim, dtype, self.loss, float(self.lam)))
 
     def epochs(
         self, state: State, data: "Data", passes: int, rng: np.random.Generator
     ) -> Iterator[Callable[[], Record]]:
         """`passes` epochs over the data, each a function that does the work."""
-        C = len(state.t)
+        iterate, metric = state
+        C = len(iterate.t)
         mine = positives(data.y, C, data.active)
         n_positives = np.array([len(p) for p in mine])
         visits = n_positives + negatives_used(self.negatives, n_positives, len(data.active))
         step = self._step(data, visits)
 
         def epoch() -> Record:
-            state.total[:], state.seen[:] = 0.0, 0
+            iterate.total[:], iterate.seen[:] = 0.0, 0
             chunks = pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng)
             for visits in chunks:
                 X, index = data.rows.take(visits.order)
-                sweep(self.loss, X, index, data.y, visits, step, data.weights, state)
-            estimate = float(state.total.sum() / max(1, state.seen.sum()))
-            return {"objective": estimate + self._penalty(state)}
+                sweep(self.loss, X, index, data.y, visits, step, data.weights, metric, iterate)
+            estimate = float(iterate.total.sum() / max(1, iterate.seen.sum()))
+            return {"objective": estimate + self._penalty(iterate)}
 
         for _ in range(passes):
             yield epoch
@@ -141,19 +154,20 @@ class Stochastic:
             cap=cap,
         )
 
-    def _penalty(self, state: State) -> float:
+    def _penalty(self, iterate: Iterate) -> float:
         if self.lam == 0.0:
             return 0.0
-        sq = np.einsum("ck,ck->c", state.V, state.V, dtype=np.float64) * state.scale**2
+        sq = np.einsum("ck,ck->c", iterate.V, iterate.V, dtype=np.float64) * iterate.scale**2
         return float(0.5 * self.lam * sq.mean())
 
     def solution(self, state: State) -> tuple[NDArray[Any], NDArray[Any]]:
         """v and b, averaged if that was asked for and at least one iterate was averaged."""
-        V = state.V * state.scale[:, None].astype(state.V.dtype)
-        b = state.b.copy()
+        iterate = state.iterate
+        V = iterate.V * iterate.scale[:, None].astype(iterate.V.dtype)
+        b = iterate.b.copy()
         if self.average:
-            averaged = state.m > 0
-            V[averaged], b[averaged] = state.A[averaged], state.a[averaged]
+            averaged = iterate.m > 0
+            V[averaged], b[averaged] = iterate.A[averaged], iterate.a[averaged]
         return V, b
 
 
@@ -168,24 +182,24 @@ class Data(NamedTuple):
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def sweep(loss, X, index, y, visits, step, weights, state):  # type: ignore[no-untyped-def]
+def sweep(loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
     """Classes in parallel.
 
     A class's arithmetic is its own, so the result does not depend on the number of threads.
     """
-    for c in prange(len(state.t)):
-        visit(c, loss, X, index, y, visits, step, weights, state)
+    for c in prange(len(iterate.t)):
+        visit(c, loss, X, index, y, visits, step, weights, metric, iterate)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def visit(c, loss, X, index, y, visits, step, weights, state):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def visit(c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
     """The visits of class c, one after the other.
 
     Not inlined into the parallel loop: numba would take writes to the arrays of a tuple for dead
     code there.
     """
-    v, average = state.V[c], state.A[c]
-    scale, b, t = state.scale[c], state.b[c], state.t[c]
+    v, average = iterate.V[c], iterate.A[c]
+    scale, b, t = iterate.scale[c], iterate.b[c], iterate.t[c]
     every = step.every[c]
     for p in range(visits.ptr[c], visits.ptr[c + 1]):
         j = visits.pos[p]
@@ -194,28 +208,21 @@ def visit(c, loss, X, index, y, visits, step, weights, state):  # type: ignore[n
         z = s_y * (scale * dot(X, index[j], v) + b)
         weight = weights.example[i] * (weights.positive[c] if s_y > 0 else weights.negative[c])
         if (t & step.report) == 0:
-            state.total[c] += weight * value(loss, z)
-            state.seen[c] += 1
+            iterate.total[c] += weight * value(loss, z)
+            iterate.seen[c] += 1
 
         eta = step.eta
         if step.decay != 0.0:
             eta /= (1.0 + step.decay * t) ** step.power
-        e = min(eta * weight, step.cap[i]) * s_y * slope(loss, z)
-
-        if step.lam != 0.0:  # v <- (1 - eta lam) v, in O(1)
-            scale *= max(0.0, 1.0 - eta * step.lam)
-            if scale < SMALLEST_SCALE:
-                v *= v.dtype.type(scale)
-                scale = 1.0
-        axpy(X, -e / scale, index[j], v)  # v <- v - e z, eq. 11
-        b -= e * step.beta**2
+        at = At(c, index[j], t, s_y, weight, slope(loss, z), eta, step.cap[i], step.lam, step.beta)
+        scale, b = move(metric, at, loss, X, v, scale, b)
         t += 1
 
         if (t & every) == 0:
-            state.m[c] += 1
-            omega = 2.0 / (state.m[c] + 1.0)  # weights 1, 2, 3, ... of all that entered
+            iterate.m[c] += 1
+            omega = 2.0 / (iterate.m[c] + 1.0)  # weights 1, 2, 3, ... of all that entered
             keep, enter = v.dtype.type(1.0 - omega), v.dtype.type(omega * scale)
             for q in range(len(v)):
                 average[q] = keep * average[q] + enter * v[q]
-            state.a[c] += omega * (b - state.a[c])
-    state.scale[c], state.b[c], state.t[c] = scale, b, t
+            iterate.a[c] += omega * (b - iterate.a[c])
+    iterate.scale[c], iterate.b[c], iterate.t[c] = scale, b, t

@@ -1,0 +1,209 @@
+"""python -m benchmarks.native: the sequential kernels against the same loops in C++.
+
+Each file of benchmarks/native/ is one loop, compiled by g++ with -O3 -march=native and, like the
+kernels, with leave to reorder sums, then called in this process.  Both sides make one pass over the
+same rows in the same order; float64 weights must agree, float32 is what is timed.
+"""
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from slender.curvature import LBFGS, Fixed, Metric, Secant
+from slender.labels import Codes
+from slender.losses import Logistic
+from slender.problem import Weights
+from slender.rows import as_rows
+from slender.solvers.sampling import Visits
+from slender.solvers.stochastic import Data, Stochastic, sweep
+
+from . import machine
+
+SOURCES = Path(__file__).parent / "native"
+# As free with sums as the kernels are (FAST in solvers/stochastic.py), and no freer.
+LICENCE = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math")
+FLAGS = ("-O3", "-march=native", *LICENCE, "-fno-math-errno", "-shared", "-fPIC", "-std=c++17")
+AGREE = 1e-6  # of the largest weight, in float64
+LAM, BETA = 1e-4, 1.0
+
+Run = Callable[[], np.ndarray]  # one pass from the start; the weights
+
+
+class Problem(NamedTuple):
+    """Planted rows of norm 1 with two classes, and an order."""
+
+    X: np.ndarray  # (n, d)
+    codes: np.ndarray  # (n,) int32, 0 or 1
+    order: np.ndarray  # (n,)
+
+
+def planted(n: int, d: int, dtype: Any, seed: int = 0) -> Problem:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = X @ rng.standard_normal(d) + rng.standard_normal(n) > 0
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return Problem(X.astype(dtype), y.astype(np.int32), rng.permutation(n))
+
+
+# -- the loops -------------------------------------------------------------------------------------
+
+
+def stochastic(
+    descent: Stochastic, library: ctypes.CDLL, problem: Problem, *numbers: Any
+) -> tuple[Run, Run]:
+    """(slender, C++) for one metric of the stochastic loop; `numbers` are the C++ loop's own."""
+    n, d = problem.X.shape
+    rows = as_rows(problem.X)
+    weights = Weights(np.ones(n, problem.X.dtype), np.ones(1), np.ones(1))
+    labels = Codes(problem.codes, 1)
+    data = Data(rows, labels, np.arange(n), rows.sqnorms(), weights)
+    step = descent._step(data, np.array([n]))
+    visits = Visits(problem.order, np.array([0, n]), np.arange(n, dtype=np.int32))
+    X, index = rows.take(problem.order)
+
+    def slender() -> np.ndarray:
+        state = descent.init(1, d, rows.dtype)
+        sweep(descent.loss, X, index, labels, visits, step, weights, state.metric, state.iterate)
+        return descent.solution(state)[0][0]
+
+    signs = np.where(problem.codes == 1, 1, -1).astype(np.int8)
+    c_problem = CProblem(
+        *(array.ctypes.data for array in (problem.X, signs, problem.order, step.cap)),
+        n, d, step.report, LAM, BETA,
+    )  # fmt: skip
+
+    def native() -> np.ndarray:
+        w = np.zeros(d, problem.X.dtype)
+        library.run(
+            ctypes.byref(c_problem), ctypes.byref(CIterate(w.ctypes.data, 0.0, 0.0)), *numbers
+        )
+        return w
+
+    native.keep = signs  # type: ignore[attr-defined]  # C++ reads it
+    return slender, native
+
+
+class CProblem(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("X", "y", "order", "cap")),
+        *((name, ctypes.c_int64) for name in ("visits", "d", "report")),
+        *((name, ctypes.c_double) for name in ("lam", "beta")),
+    )
+
+
+class CIterate(ctypes.Structure):
+    _fields_ = (("w", ctypes.c_void_p), ("b", ctypes.c_double), ("total", ctypes.c_double))
+
+
+def descent(eta: float, decay: float, metric: Metric) -> Stochastic:
+    return Stochastic(
+        Logistic(), eta, decay=decay, lam=LAM, beta=BETA, cap=2.0, average=False, metric=metric
+    )
+
+
+def sgd(library: ctypes.CDLL, problem: Problem) -> tuple[Run, Run]:
+    eta = 4.0
+    return stochastic(descent(eta, LAM * eta, Fixed()), library, problem, ctypes.c_double(eta))
+
+
+def sgdqn(library: ctypes.CDLL, problem: Problem) -> tuple[Run, Run]:
+    t0, period = 1e4, 16
+    numbers = ctypes.c_double(t0), ctypes.c_int64(period)
+    return stochastic(descent(1.0, 0.0, Secant(t0, period)), library, problem, *numbers)
+
+
+def olbfgs(library: ctypes.CDLL, problem: Problem) -> tuple[Run, Run]:
+    step, t0, memory, damping = 0.1, 1e4, 10, 0.5
+    numbers = *map(ctypes.c_double, (step, t0)), ctypes.c_int64(memory), ctypes.c_double(damping)
+    return stochastic(descent(step, 1 / t0, LBFGS(memory, damping)), library, problem, *numbers)
+
+
+# A loop is native/<name>.cpp and a line here: (library, problem) -> (slender's pass, C++'s pass).
+KERNELS: dict[str, Callable[[ctypes.CDLL, Problem], tuple[Run, Run]]] = {
+    "sgd": sgd,
+    "sgdqn": sgdqn,
+    "olbfgs": olbfgs,
+}
+
+
+# -- compiling, agreeing, timing -------------------------------------------------------------------
+
+
+def compiled(name: str, dtype: Any, folder: Path) -> ctypes.CDLL:
+    """native/<name>.cpp for this dtype, as a library with one function, `run`."""
+    real = {"f": "float", "d": "double"}[np.dtype(dtype).char]
+    out = folder / f"{name}_{real}.so"
+    command = ["g++", *FLAGS, f"-DREAL={real}", str(SOURCES / f"{name}.cpp"), "-o", str(out)]
+    subprocess.run(command, check=True)
+    library = ctypes.CDLL(str(out))
+    library.run.restype = None
+    return library
+
+
+def compare(name: str, n: int, d: int, repeats: int, folder: Path) -> dict[str, Any]:
+    """Disagreement in float64, seconds of a pass in float32 and the share of C++'s speed."""
+    small = planted(min(n, 2000), min(d, 100), np.float64)
+    ours, theirs = (run() for run in KERNELS[name](compiled(name, np.float64, folder), small))
+    difference = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+    if not difference < AGREE:
+        raise RuntimeError(f"{name}: the weights differ by {difference:.1e} of the largest")
+    runs = KERNELS[name](compiled(name, np.float32, folder), planted(n, d, np.float32))
+    for run in runs:
+        run()  # compiles, and fills the caches
+    seconds: list[list[float]] = [[], []]
+    for _ in range(repeats):  # taking turns
+        for run, spent in zip(runs, seconds, strict=True):
+            start = perf_counter()
+            run()
+            spent.append(perf_counter() - start)
+    slender, native = (median(spent) for spent in seconds)
+    return {
+        "kernel": name,
+        "difference": difference,
+        "slender": slender,
+        "native": native,
+        "share": native / slender,
+    }
+
+
+def main(
+    kernels: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(KERNELS),
+    rows: Annotated[int, typer.Option(help="Of the timed problem.")] = 20_000,
+    dims: Annotated[int, typer.Option(help="Of the timed problem.")] = 500,
+    repeats: Annotated[int, typer.Option(help="Passes timed; the median counts.")] = 7,
+) -> None:
+    """One pass of each sequential kernel against the same loop in C++."""
+    console = Console(width=110)
+    if shutil.which("g++") is None:
+        console.print("there is no g++ here: install a C++ compiler to compare with")
+        raise typer.Exit(2)
+    table = Table(title=f"one pass over {rows:,} x {dims:,} float32, one class, one thread")
+    for column in ("kernel", "slender ms", "C++ ms", "share of C++'s speed", "weights differ by"):
+        table.add_column(column, justify="left" if column == "kernel" else "right")
+    with tempfile.TemporaryDirectory() as folder, machine.Neighbours() as others:
+        for name in kernels.split(","):
+            found = compare(name, rows, dims, repeats, Path(folder))
+            table.add_row(
+                name,
+                f"{1e3 * found['slender']:.1f}",
+                f"{1e3 * found['native']:.1f}",
+                f"{100 * found['share']:.0f} %",
+                f"{found['difference']:.0e}",
+            )
+    console.print(table)
+    machine.warn("native", others, console)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,256 @@
+"""SGD-QN's metric: a diagonal learned from secant pairs on the way (seed 002 and its correction).
+
+D is (d,) a class, w the iterate, g_i(w) = y_i F'(z_i) x_i the slope of an example's loss (times its
+weight).  Every visit
+
+    w <- w - eta_t D g_i(w)
+
+and every T visits, where work of size d is a small share of the whole, the weight decay and the
+refresh of D.
+
+The corrected algorithm (Bordes, Bottou, Gallinari 2009; erratum 2010), `Secant`: eta_t = 1, D holds
+the rate itself and starts at 1/(lam t0).
+
+    w1 <- w;  w <- w - T lam D w                   before the step of visit T, 2T, ...
+    r_k = lam + [g_j(w) - g_j(w1)]_k / [w - w1]_k  at the next example j, held to [lam/10, 100 lam]
+    1/D_k += (visits since the last refresh) r_k   nothing where the slope of j did not change
+
+A coordinate that did not move, w_k = w1_k, has r = lam if x_jk = 0 and 101 lam if not.  Where rows
+have no zeros, that ratio says little of feature k: another example moved w, so that it has either
+sign, whatever the units of the feature, and r is lam/10 or 100 lam as chance will have it.
+`gauss_newton` takes the secant of j's score s_j instead, which gives the diagonal of j's Hessian
+(an option of the compiler in Bottou's later code):
+
+    r_k = lam + x_jk² (slope of j's loss in s_j at w - that at w1) / (s_j at w - s_j at w1)
+
+The slides (2008), `Slides`: eta_t = 1/(t + t0), D starts at 1/lam.  At visits T, 2T, ...
+
+    w1 <- w;  w <- w - eta_t D g_i(w);  w <- w - eta_t T lam D w
+    D_k <- D_k + 2/t (u_k - D_k),   u_k = [w - w1]_k / [g_i(w) - g_i(w1) + lam (w - w1)]_k
+
+What the slides leave undefined: u = 0/0 leaves D_k alone; the penalty alone gives u = 1/lam, and
+convexity nothing above it, so that a u above 1/lam, or a negative one (the decay moved the weight
+against its example), is taken as 1/lam; below 1/(100 lam) it is held there, as in 2009.
+
+Departures: the decay never turns a weight's sign (T lam D > 1 gives 0); the intercept is one more
+coordinate, beta, whose r has no lam; with an automatic t0 a step is held to the loop's cap over the
+largest D; visits are counted through the whole fit, where the original begins a count each pass.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from ..losses import MarginLoss, slope
+from ..rows.kernel import KernelRows, axpy, dot
+from .metric import At
+from .rowwise import axpy_scaled
+
+LEAST, MOST = 0.1, 100.0  # where r is held, in units of lam
+UNMOVED = 101.0  # r of a coordinate that its example has and that did not move
+
+
+@dataclass(frozen=True)
+class Secant:
+    """The corrected algorithm's settings."""
+
+    t0: float
+    period: int  # T
+    gauss_newton: bool = False
+
+    def start(
+        self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float
+    ) -> "Accumulated":
+        arrays = _diagonals(n_classes, dim, dtype, 1.0 / (lam * self.t0), self.period)
+        return Accumulated(*arrays)._replace(gauss_newton=bool(self.gauss_newton))
+
+
+@dataclass(frozen=True)
+class Slides:
+    """The settings of 2008; t0 is in the loop's eta_t."""
+
+    period: int  # T
+
+    def start(
+        self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float
+    ) -> "Averaged":
+        return Averaged(*_diagonals(n_classes, dim, dtype, 1.0 / lam, self.period))
+
+
+def _diagonals(n_classes: int, dim: int, dtype: Any, first: float, period: int) -> tuple[Any, ...]:
+    C = n_classes
+    return (
+        np.full((C, dim), first, dtype),
+        np.full(C, first),
+        np.full(C, first),
+        np.zeros((C, dim), dtype),
+        np.zeros(C),
+        np.full(C, period, np.int64),
+        np.zeros(C, np.int64),
+        int(period),
+    )
+
+
+class Accumulated(NamedTuple):
+    """1/D adds up curvature: the corrected algorithm."""
+
+    D: NDArray[Any]  # (C, d)
+    D_b: NDArray[np.float64]  # (C,) of the intercept
+    top: NDArray[np.float64]  # (C,) largest of both
+    W1: NDArray[Any]  # (C, d) w before the last decay
+    b1: NDArray[np.float64]  # (C,)
+    left: NDArray[np.int64]  # (C,) visits to the next decay
+    last: NDArray[np.int64]  # (C,) visits at the last refresh
+    period: int  # T
+    gauss_newton: bool = False
+
+    def move(
+        self,
+        at: At,
+        loss: MarginLoss,
+        X: KernelRows,
+        v: NDArray[Any],
+        scale: float,
+        b: float,
+    ) -> tuple[float, float]:
+        c = at.c
+        if self.left[c] == self.period and at.t > 0:  # the last visit was one of a decay
+            accumulate(self, at, loss, X, v, b)
+        self.left[c] -= 1
+        if self.left[c] == 0:
+            self.left[c] = self.period
+            save(self, c, v, b)
+            shrink(v, self.D[c], at.lam * self.period)
+        e = pull(self, at)
+        axpy_scaled(X, -e, at.row, self.D[c], v)
+        return scale, b - e * self.D_b[c] * at.beta**2
+
+
+class Averaged(NamedTuple):
+    """D is a running mean of secant ratios: the slides of 2008."""
+
+    D: NDArray[Any]  # (C, d)
+    D_b: NDArray[np.float64]  # (C,)
+    top: NDArray[np.float64]  # (C,)
+    W1: NDArray[Any]  # (C, d)
+    b1: NDArray[np.float64]  # (C,)
+    left: NDArray[np.int64]  # (C,)
+    last: NDArray[np.int64]  # (C,)
+    period: int
+
+    def move(
+        self,
+        at: At,
+        loss: MarginLoss,
+        X: KernelRows,
+        v: NDArray[Any],
+        scale: float,
+        b: float,
+    ) -> tuple[float, float]:
+        c = at.c
+        self.left[c] -= 1
+        if self.left[c] == 0:  # step 4 comes after step 3
+            save(self, c, v, b)
+        e = pull(self, at)
+        axpy_scaled(X, -e, at.row, self.D[c], v)  # step 3
+        b -= e * self.D_b[c] * at.beta**2
+        if self.left[c] == 0:
+            self.left[c] = self.period
+            shrink(v, self.D[c], at.eta * at.lam * self.period)  # step 4a
+            average(self, at, loss, X, v, b)  # step 4b
+        return scale, b
+
+
+@register_jitable
+def pull(metric, at):  # type: ignore[no-untyped-def]
+    """e of w <- w - e D x.  xᵀD x <= top ‖x‖², so that cap / top cannot overshoot either."""
+    return min(at.eta * at.weight, at.cap / metric.top[at.c]) * at.y * at.slope
+
+
+@register_jitable
+def save(metric, c, v, b):  # type: ignore[no-untyped-def]
+    w1 = metric.W1[c]
+    for k in range(len(v)):
+        w1[k] = v[k]
+    metric.b1[c] = b
+
+
+@register_jitable
+def shrink(v, D, a):  # type: ignore[no-untyped-def]
+    """w <- w - a D w."""
+    zero, one, a = v.dtype.type(0.0), v.dtype.type(1.0), v.dtype.type(a)
+    for k in range(len(v)):
+        v[k] *= max(zero, one - a * D[k])
+
+
+@register_jitable
+def accumulate(metric, at, loss, X, v, b):  # type: ignore[no-untyped-def]
+    c, lam = at.c, at.lam
+    D, w1 = metric.D[c], metric.W1[c]
+    score1 = dot(X, at.row, w1) + metric.b1[c]
+    before = slope(loss, at.y * score1)
+    if before == at.slope:
+        return
+    change = at.weight * at.y * (at.slope - before)
+    visits = at.t + 1 - metric.last[c]
+    metric.last[c] = at.t + 1
+    x = np.zeros_like(v)
+    axpy(X, 1.0, at.row, x)
+    top = v.dtype.type(0.0)
+    bend = change / (dot(X, at.row, v) + b - score1)  # the slope changed: so did the score
+    for k in range(len(v)):
+        moved = v[k] - w1[k]
+        if metric.gauss_newton:
+            r = min(MOST * lam, lam + bend * x[k] ** 2)
+        elif moved != 0.0:
+            r = min(MOST * lam, max(LEAST * lam, lam + change * x[k] / moved))
+        else:
+            r = UNMOVED * lam if x[k] != 0.0 else lam
+        D[k] /= 1.0 + visits * r * D[k]
+        top = max(top, D[k])
+    if at.beta != 0.0:
+        moved_b = b - metric.b1[c]  # beta times that of the constant coordinate
+        r = UNMOVED * lam
+        if metric.gauss_newton:
+            r = min(MOST * lam, max(LEAST * lam, bend * at.beta**2))
+        elif moved_b != 0.0:
+            r = min(MOST * lam, max(LEAST * lam, change * at.beta**2 / moved_b))
+        metric.D_b[c] /= 1.0 + visits * r * metric.D_b[c]
+        metric.top[c] = max(top, metric.D_b[c])
+    else:
+        metric.top[c] = top
+
+
+@register_jitable
+def average(metric, at, loss, X, v, b):  # type: ignore[no-untyped-def]
+    c, lam = at.c, at.lam
+    D, w1 = metric.D[c], metric.W1[c]
+    after = slope(loss, at.y * (dot(X, at.row, v) + b))  # the extra gradient
+    change = at.weight * at.y * (after - at.slope)
+    x = np.zeros_like(v)
+    axpy(X, 1.0, at.row, x)
+    gain = min(1.0, 2.0 / (at.t + 1))
+    top = v.dtype.type(0.0)
+    for k in range(len(v)):
+        moved = v[k] - w1[k]
+        D[k] += gain * (ratio(moved, change * x[k] + lam * moved, lam, D[k]) - D[k])
+        top = max(top, D[k])
+    metric.top[c] = top
+    if at.beta != 0.0:
+        moved_b, D_b = (b - metric.b1[c]) / at.beta, metric.D_b[c]
+        metric.D_b[c] += gain * (ratio(moved_b, change * at.beta, lam, D_b) - D_b)
+        metric.top[c] = max(top, metric.D_b[c])
+
+
+@register_jitable
+def ratio(moved, change, lam, D):  # type: ignore[no-untyped-def]
+    """moved / change, held to [1/(100 lam), 1/lam]; D itself where it is 0/0."""
+    if change == 0.0:
+        return 1.0 * D if moved == 0.0 else 1.0 / lam
+    u = moved / change
+    if u < 0.0 or u > 1.0 / lam:
+        return 1.0 / lam
+    return max(u, 1.0 / (MOST * lam))

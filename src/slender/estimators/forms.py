@@ -1,0 +1,247 @@
+"""Two ways to see a problem of many classes; the stochastic estimators ask theirs.
+
+    OneVsRest     a margin loss of every class's ±score: classes learn apart, rows may have several
+    MultiClass    one loss of all scores of a row: every row has one class
+
+A form knows what its solver sees of labels and weights, how many class rows that solver has, its
+objective, and how its scores become calibrated scores and probabilities.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from ..labels import Indicator, Labels, counts
+from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, to_logits
+from ..problem import Weights, multiclass, one_vs_rest
+from ..rows import Rows
+from ..solvers.minibatch import AllClasses, EachClass
+from ..solvers.minibatch import Form as BatchForm
+from ..solvers.sampling import negatives_used
+from .validation import check_choice, check_positive
+
+
+class Form(Protocol):
+    """What the stochastic estimators ask."""
+
+    apart: ClassVar[bool]  # do classes learn apart, so that each may have visits of its own?
+    with_posterior: ClassVar[str]  # a loss of this form that has one
+
+    @property
+    def curvature0(self) -> float:
+        """F''(0), or a bound on the curvature in a row's scores; 0: there is none."""
+
+    @property
+    def batch(self) -> BatchForm:
+        """The form as the mini-batch solver knows it."""
+
+    @property
+    def posterior(self) -> bool:
+        """Do scores give probabilities?"""
+
+    def check(self) -> None:
+        """Raise on draws of negatives that have no meaning here."""
+
+    def read(self, labels: Labels, n_class_rows: int) -> tuple[Labels, int]:
+        """The labels as the solver sees them, and the number of its class rows."""
+
+    def weigh(self, weights: Weights, labels: Labels) -> Weights:
+        """The weights as the solver sees them."""
+
+    def objective(
+        self,
+        rows: Rows,
+        labels: Labels,
+        W: NDArray[Any],
+        b: NDArray[Any],
+        weights: Weights,
+        lam: float,
+    ) -> float:
+        """The objective at the solver's W and b."""
+
+    def at_zero(self, n_class_rows: int) -> float:
+        """The loss of a row whose scores are all 0."""
+
+    def draws(self, labels: Labels, n_class_rows: int, active: NDArray[np.intp]) -> NDArray[Any]:
+        """(2, C): negatives there are and negatives visited in a pass."""
+
+    def prior_shift(self, draws: NDArray[Any]) -> NDArray[Any]:
+        """What a class's score needs to undo the draws."""
+
+    def coef(self, W: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The solver's W and b in scikit-learn's shapes."""
+
+    def calibrate(self, S: NDArray[Any]) -> None:
+        """S <- calibrated scores, in place."""
+
+    def probabilities(self, S: NDArray[Any], apart: bool) -> NDArray[Any]:
+        """Of calibrated scores S; `apart`: each column is a question of its own."""
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    name: str
+    loss: MarginLoss
+    negatives: float | str = "all"
+    prior: str = "empirical"
+
+    apart: ClassVar[bool] = True
+    with_posterior: ClassVar[str] = "logistic"
+
+    @property
+    def curvature0(self) -> float:
+        return float(self.loss.curvature(0.0))
+
+    @property
+    def batch(self) -> EachClass:
+        return EachClass(self.loss)
+
+    @property
+    def posterior(self) -> bool:
+        return hasattr(self.loss, "posterior")
+
+    def check(self) -> None:
+        check_choice("prior", self.prior, ("empirical", "uniform"))
+        if self.negatives != "all":
+            check_positive("negatives", self.negatives)
+            if self.prior == "empirical" and not hasattr(self.loss, "logit"):
+                raise ValueError(
+                    f"negatives={self.negatives!r} shifts the prior, which loss={self.name!r} "
+                    "cannot undo: use prior='uniform', negatives='all' or loss='logistic'"
+                )
+
+    def read(self, labels: Labels, n_class_rows: int) -> tuple[Labels, int]:
+        return labels, n_class_rows
+
+    def weigh(self, weights: Weights, labels: Labels) -> Weights:
+        return weights
+
+    def objective(
+        self,
+        rows: Rows,
+        labels: Labels,
+        W: NDArray[Any],
+        b: NDArray[Any],
+        weights: Weights,
+        lam: float,
+    ) -> float:
+        return one_vs_rest(self.loss, rows, labels, W, b, weights, lam)
+
+    def at_zero(self, n_class_rows: int) -> float:
+        return self.loss.value(0.0)
+
+    def draws(self, labels: Labels, n_class_rows: int, active: NDArray[np.intp]) -> NDArray[Any]:
+        n_positives = counts(labels, n_class_rows, active)
+        used = negatives_used(self.negatives, n_positives, len(active))
+        return np.array([len(active) - n_positives, used])
+
+    def prior_shift(self, draws: NDArray[Any]) -> NDArray[Any]:
+        others, visited = draws
+        share = np.divide(visited, others, out=np.ones_like(others), where=others > 0)
+        undone = self.prior == "empirical" and hasattr(self.loss, "logit")
+        return np.log(share) if undone else np.zeros_like(share)
+
+    def coef(self, W: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        return W, b
+
+    def calibrate(self, S: NDArray[Any]) -> None:
+        to_logits(self.loss, S)
+
+    def probabilities(self, S: NDArray[Any], apart: bool) -> NDArray[Any]:
+        if apart:
+            return np.asarray(expit(S))
+        L = log_expit(S)  # relative to the best class, lest all underflow
+        return np.asarray(np.exp(L - L.max(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True)
+class MultiClass:
+    """A binary problem is fitted as two rows and kept as one, w = W_1 - W_0."""
+
+    name: str
+    loss: MulticlassLoss
+    negatives: float | str = "all"
+    prior: str = "empirical"
+
+    apart: ClassVar[bool] = False
+    with_posterior: ClassVar[str] = "cross_entropy"
+
+    @property
+    def curvature0(self) -> float:
+        return self.loss.smoothness()
+
+    @property
+    def batch(self) -> AllClasses:
+        return AllClasses(self.loss)
+
+    @property
+    def posterior(self) -> bool:
+        return hasattr(self.loss, "posterior")
+
+    def check(self) -> None:
+        for option, given, default in (
+            ("negatives", self.negatives, "all"),
+            ("prior", self.prior, "empirical"),
+        ):
+            if given != default:
+                raise ValueError(
+                    f"{option}={given!r} belongs to one-vs-rest, but loss={self.name!r} compares "
+                    f"all classes of a row: use {option}={default!r}, or loss='logistic'"
+                )
+
+    def read(self, labels: Labels, n_class_rows: int) -> tuple[Labels, int]:
+        if isinstance(labels, Indicator):
+            raise ValueError(
+                f"y is an indicator matrix, but loss={self.name!r} gives each row one class; "
+                "use loss='logistic' for several"
+            )
+        return labels._replace(first=0), max(2, n_class_rows)
+
+    def weigh(self, weights: Weights, labels: Labels) -> Weights:
+        """c_i: the example's weight times its class's."""
+        assert not isinstance(labels, Indicator)
+        example = weights.example * weights.positive[labels.codes].astype(weights.example.dtype)
+        ones = np.ones_like(weights.positive)
+        return Weights(example, ones, ones)
+
+    def objective(
+        self,
+        rows: Rows,
+        labels: Labels,
+        W: NDArray[Any],
+        b: NDArray[Any],
+        weights: Weights,
+        lam: float,
+    ) -> float:
+        assert not isinstance(labels, Indicator)
+        return multiclass(self.loss, rows, labels.codes, W, b, weights.example, lam)
+
+    def at_zero(self, n_class_rows: int) -> float:
+        return self.loss.value(np.zeros(n_class_rows), 0)
+
+    def draws(self, labels: Labels, n_class_rows: int, active: NDArray[np.intp]) -> NDArray[Any]:
+        return np.zeros((2, n_class_rows))
+
+    def prior_shift(self, draws: NDArray[Any]) -> NDArray[Any]:
+        C = draws.shape[1]
+        return np.zeros(1 if C == 2 else C)
+
+    def coef(self, W: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        return (W[1:] - W[:1], b[1:] - b[:1]) if len(W) == 2 else (W, b)
+
+    def calibrate(self, S: NDArray[Any]) -> None:
+        """The scores are the classes' log-odds already, up to a common shift."""
+
+    def probabilities(self, S: NDArray[Any], apart: bool) -> NDArray[Any]:
+        if apart:  # a binary problem's one score
+            return np.asarray(expit(S))
+        return np.asarray(np.exp(S - S.max(axis=1, keepdims=True)))
+
+
+FORMS: dict[str, type[OneVsRest] | type[MultiClass]] = {
+    **dict.fromkeys(MARGIN_LOSSES, OneVsRest),
+    **dict.fromkeys(MULTICLASS_LOSSES, MultiClass),
+}

@@ -1,0 +1,166 @@
+"""GDClassifier: batch gradient descent on the multinomial objective (seed 003)."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..losses import MULTICLASS_LOSSES
+from ..problem import Multinomial
+from ..rows import one_blas_thread
+from ..solvers.gradient import GradientDescent, State, lipschitz
+from ..solvers.loop import Clock, run
+from .multinomial import MultinomialClassifier, read_sample_weight, warn
+from .validation import check_choice, check_positive, generator, read_rows
+
+SMOOTH = tuple(name for name, loss in MULTICLASS_LOSSES.items() if loss.smoothness() > 0.0)
+
+
+class GDClassifier(MultinomialClassifier):
+    """Multinomial logistic regression by gradient descent over all rows.
+
+    Minimises 1/n Σ_i c_i (ln Σ_c exp s_ic - s_iy) + lam/2 ‖W‖², s = W x + b with b unpenalised,
+    by W <- W - step ∇ from W = 0, where the best intercepts are the classes' log shares.  It is the
+    practical's baseline, one step a pass; LogisticClassifier reaches the same optimum in a few.
+
+    Parameters
+    ----------
+    loss : {"cross_entropy"}
+    lam : float
+        The L2 penalty; 1/(n C) for LogisticClassifier's C (2/(n C) with two classes, which are two
+        rows here).
+    step : "lipschitz" or float
+        "lipschitz": 1/L, L = lambda_max(Σ c_i/n [x_i, 1][x_i, 1]ᵀ)/2 + lam or a bound just above
+        it, with which the objective falls at every step.  A number is used as it is.
+    passes : int
+        Times over the data.  The first looks at W = 0; each later one is a step.
+    tol : float or None
+        Stop once the objective is proved to be within this share of the optimum.  None: never.
+    fit_intercept : bool
+    class_weight : None, "balanced" or dict
+        Multiplies the weight of each row by its class's.
+    callbacks : list of callables, called with (record, weights) after each pass
+        A true answer ends the fit.
+    random_state : seed of the search for L
+
+    Attributes
+    ----------
+    coef_ : array (n_classes, n_features); (1, n_features) for two classes
+    intercept_, classes_, n_features_in_
+    step_ : float
+        The step.
+    gap_ : float
+        objective - optimum is at most this: a duality gap (slender/problem/certificate.py).
+    objective_ : float
+        The objective as above.
+    n_iter_ : int
+        Passes over the data.
+    trace_ : list of dict
+        A record a pass: seconds, passes, objective, gap.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from slender import GDClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = GDClassifier(random_state=0).fit(X[:1300], y[:1300])
+    >>> model.trace_[-1]["objective"] < model.trace_[0]["objective"]
+    True
+    >>> model.score(X[1300:], y[1300:]) > 0.85
+    True
+    """
+
+    tol: float | None  # type: ignore[assignment]  # here there need not be one
+
+    def __init__(
+        self,
+        loss: str = "cross_entropy",
+        *,
+        lam: float = 1e-4,
+        step: float | str = "lipschitz",
+        passes: int = 100,
+        tol: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        callbacks: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.lam = lam
+        self.step = step
+        self.passes = passes
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.callbacks = callbacks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GDClassifier":
+        """Fit from W = 0."""
+        self._check()
+        rows = read_rows(self, X, reset=True)
+        codes = self._read_codes(y, rows.shape[0])
+        weight = read_sample_weight(sample_weight, rows)
+        clock = Clock()
+        with clock, one_blas_thread():
+            problem = self._problem(rows, codes, weight)
+            self.step_ = self._length(problem)
+            descent = GradientDescent(self.step_, float(self.lam), self.tol)
+            state = descent.init(problem)
+        self.trace_ = []
+        with one_blas_thread():
+            run(
+                descent.epochs(problem, state, int(self.passes)),
+                clock,
+                lambda: problem.model(state.theta),
+                self.trace_,
+                self.callbacks or (),
+            )
+        self._keep(*problem.model(state.theta))
+        self.gap_, self.objective_ = state.gap, float(state.objective)
+        self.n_iter_ = problem.passes
+        self._say(descent, problem, state)
+        return self
+
+    def _check(self) -> None:
+        if self.loss in MULTICLASS_LOSSES and self.loss not in SMOOTH:
+            raise ValueError(
+                f"loss={self.loss!r} has no gradient everywhere, which GDClassifier needs: "
+                f"use loss={SMOOTH[0]!r}, or SGDClassifier(loss={self.loss!r})"
+            )
+        check_choice("loss", self.loss, SMOOTH)
+        check_positive("lam", self.lam, zero=True)
+        check_positive("passes", self.passes, kind=Integral)
+        if isinstance(self.step, str):
+            check_choice("step", self.step, ("lipschitz",))
+        else:
+            check_positive("step", self.step)
+        if self.tol is not None:
+            check_positive("tol", self.tol)
+            if self.lam == 0.0:
+                raise ValueError(
+                    f"tol={self.tol} needs a proof, and there is none without a penalty: "
+                    "use lam > 0, or tol=None"
+                )
+
+    def _length(self, problem: Multinomial) -> float:
+        if not isinstance(self.step, str):
+            return float(self.step)
+        L = lipschitz(problem, float(self.lam), generator(self.random_state))
+        return 1.0 / L if L > 0.0 else 1.0  # rows that are all 0: the gradient is 0 too
+
+    def _say(self, descent: GradientDescent, problem: Multinomial, state: State) -> None:
+        """A warning, where the fit did not end as it should, with what to change."""
+        start = self.trace_[0]["objective"]
+        if not self.objective_ <= start or descent.overflows(problem, state):
+            warn(
+                f"the fit diverged (objective {self.objective_:.3g}, that of W = 0 being "
+                f"{start:.3g}): use a smaller step, or step='lipschitz'"
+            )
+        elif self.tol is not None and not descent.proved(state) and self.n_iter_ >= self.passes:
+            share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
+            warn(
+                f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
+                f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: "
+                f"raise passes={self.passes}, or tol={self.tol}; LogisticClassifier needs far fewer"
+            )

@@ -1,0 +1,92 @@
+"""UnitRows: the preprocessing that first-order methods want (seed 002, part II)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
+from sklearn.utils.validation import check_is_fitted
+
+from ..rows import Rows, blocks
+from .validation import check_block, read_rows
+
+
+class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Features on one scale, then every row of L2 norm 1.
+
+    Dense features are brought to mean 0 and variance 1; sparse ones are divided by their largest
+    absolute value, and stay sparse.  A constant feature becomes 0 (sparse: ±1), a row of zeros
+    stays one.  float32 stays float32, anything narrower becomes it, and rows are read block by
+    block.
+
+    Attributes
+    ----------
+    scaler_ : sklearn.preprocessing.StandardScaler or MaxAbsScaler
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slender import UnitRows
+    >>> X = np.array([[1.0, 10.0], [3.0, 10.0], [5.0, 40.0]])
+    >>> UnitRows().fit_transform(X).round(3)
+    array([[-0.866, -0.5  ],
+           [ 0.   , -1.   ],
+           [ 0.655,  0.756]])
+    """
+
+    def fit(self, X: Any, y: Any = None) -> "UnitRows":
+        """Look at every row once."""
+        if hasattr(self, "scaler_"):
+            del self.scaler_
+        return self.partial_fit(X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> "UnitRows":
+        """Look at more rows."""
+        rows = read_rows(self, X, reset=not hasattr(self, "scaler_"))
+        kind = _scaler_of(rows)
+        if not hasattr(self, "scaler_"):
+            self.scaler_ = kind()
+        elif not isinstance(self.scaler_, kind):
+            raise ValueError("X must stay of one kind, dense or sparse, from one call to the next")
+        for lo, hi in blocks(rows.shape[0], rows.row_bytes):
+            block = rows.block(lo, hi)
+            check_block(block, lo)
+            self.scaler_.partial_fit(block)
+            rows.release()
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The rows in their new units: a dense array, or a CSR matrix for sparse rows."""
+        check_is_fitted(self)
+        rows = read_rows(self, X)
+        if _scaler_of(rows) is MaxAbsScaler and isinstance(self.scaler_, StandardScaler):
+            raise ValueError(
+                "X is sparse, but UnitRows was fitted to dense rows, whose means would fill it: "
+                "give X.toarray(), or fit to sparse rows"
+            )
+        if _scaler_of(rows) is MaxAbsScaler:
+            return self._unit(rows.block(0, rows.shape[0]), 0)
+        out = np.empty(rows.shape, rows.dtype)
+
+        def work(lo: int, hi: int, block: NDArray[Any]) -> None:
+            out[lo:hi] = self._unit(block, lo)
+
+        rows.each_block(work, rows.row_bytes)
+        return out
+
+    def _unit(self, block: Any, lo: int) -> Any:
+        check_block(block, lo)
+        return normalize(self.scaler_.transform(block), copy=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _scaler_of(rows: Rows) -> type[StandardScaler] | type[MaxAbsScaler]:
+    return MaxAbsScaler if sparse.issparse(rows.block(0, min(1, rows.shape[0]))) else StandardScaler

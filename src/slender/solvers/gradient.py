@@ -1,0 +1,234 @@
+"""Batch gradient descent on the multinomial objective (seed 003, §4.1.1).
+
+    W <- W - eta (G + lam W)        b <- b - eta g        G, g as in problem/multinomial.py
+
+One pass a step gives objective and gradient.  The step is constant; eta = 1/L is the largest that
+the theory knows, with L the Lipschitz constant of the gradient:
+
+    ∇²P = Σ w_i (diag p_i - p_i p_iᵀ) ⊗ x̃_i x̃_iᵀ + penalty  <=  ½ lambda_max(M) + lam =: L
+    M = Σ w_i x̃_i x̃_iᵀ,   x̃ = [x, 1] with an intercept
+
+Then P falls at every step and P(t) - P* <= L ‖theta_0 - theta*‖² / (2 t).
+
+An upper bound on lambda_max(M) for M >= 0 (`largest_eigenvalue`).  Block Lanczos from a random
+block gives an orthonormal K, T = KᵀM K and the residual R = M K - K T.  lambda_max(T) is a bound
+from below; from above there are two, and the lesser is taken.
+
+* For a unit vector K u + K⊥ v,  xᵀM x <= lambda_max(T) ‖u‖² + 2 ‖R‖ ‖u‖ ‖v‖ + (tr M - tr T) ‖v‖²:
+  what K has not seen is positive semi-definite too, so none of its eigenvalues exceeds its trace.
+  The largest eigenvalue of that 2 x 2 form is a proof; tight where few directions hold most of the
+  trace, as in pixels and embeddings.
+* A start drawn uniformly has something of every eigenvector.  After j products Lanczos from one
+  vector misses lambda_max by more than a share eps with probability at most
+  1.648 sqrt(d) exp(-sqrt(eps) (2j - 1))  (Kuczyński and Woźniakowski 1992, any spectrum); a block
+  misses only where each of its vectors would.  eps is chosen so that this is FAILURE in all:
+  lambda_max(T) / (1 - eps) is then a bound on every data set, for all but that share of seeds.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import CrossEntropy
+from ..problem import Multinomial, Point
+from ..problem.certificate import certify, hopeful, newton_intercepts
+from ..problem.multinomial import TRACE_ROUNDING
+from ..rows import map_blocks
+from .loop import Record
+
+FAILURE = 1e-9  # share of the seeds for which the second bound may fail
+WIDTH, PRODUCTS = 8, 10  # vectors of a block, products at most
+KEPT_BYTES = 64 * 2**20  # of K and of M K together; narrower blocks where rows are very wide
+TIGHT = 1.01  # stop once a bound is within 1 % of the truth
+LOST = 1e-6  # a direction this small beside its block is rounding
+HEADROOM = 8.0  # between the largest score and what the dtype can hold
+
+
+class State(NamedTuple):
+    """All that changes during a fit: the last point looked at, and what was proved so far."""
+
+    theta: NDArray[Any]  # (C, d + 1), Multinomial's coordinates
+    gradient: NDArray[Any]  # (C, d + 1), there
+    objective: NDArray[np.float64]  # ()
+    dual: NDArray[np.float64]  # () the best lower bound on the optimum
+    hopeful: NDArray[np.float64]  # () the bound if the intercepts were at their best
+    tried: NDArray[np.float64]  # () the same, when they were last moved aside for a proof
+
+    @property
+    def gap(self) -> float:
+        """The objective is at most so far above the optimum."""
+        return max(0.0, float(self.objective - self.dual))
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    """Settings; `tol` is the share of the objective that a proved gap stops at, None: never."""
+
+    eta: float
+    lam: float
+    tol: float | None = None
+
+    def init(self, problem: Multinomial) -> State:
+        """W = 0 with the best intercepts there, not yet looked at."""
+        theta = problem.start()
+        return State(
+            theta=theta,
+            gradient=np.zeros_like(theta),
+            objective=np.full((), np.inf),
+            dual=np.zeros(()),
+            hopeful=np.full((), np.inf),
+            tried=np.full((), np.inf),
+        )
+
+    def epochs(
+        self, problem: Multinomial, state: State, passes: int
+    ) -> Iterator[Callable[[], Record]]:
+        """A look at the start, and one after every step."""
+
+        def record() -> Record:
+            objective, gap = float(state.objective), state.gap
+            return {"passes": float(problem.passes), "objective": objective, "gap": gap}
+
+        def begin() -> Record:
+            self.look(problem, state, state.theta)
+            return record()
+
+        def step() -> Record:
+            self.look(problem, state, self.moved(problem, state))
+            return record()
+
+        last = problem.passes + passes
+        yield begin
+        while problem.passes < last and not self.proved(state):
+            if self.overflows(problem, state):
+                return
+            yield step
+
+    def proved(self, state: State) -> bool:
+        return self.tol is not None and state.gap <= self.tol * float(state.objective)
+
+    def moved(self, problem: Multinomial, state: State) -> NDArray[Any]:
+        """theta after a step.
+
+        The gradient is that of centred rows: G + lam W - g x̄ᵀ and g.  The step is one of raw rows,
+        so g x̄ᵀ comes back, and b' = b + W x̄ moves with both.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # `overflows` asks
+            eta = state.theta.dtype.type(self.eta)
+            mean, g = problem.mean, state.gradient[:, -1]
+            theta = state.theta.copy()
+            change = -eta * (state.gradient[:, :-1] + np.outer(g, mean))
+            theta[:, :-1] += change
+            theta[:, -1] += change @ mean - eta * g
+            return theta
+
+    def overflows(self, problem: Multinomial, state: State) -> bool:
+        """Is the step so large that the next scores might be infinite?"""
+        theta = self.moved(problem, state).astype(np.float64)
+        longest = np.sqrt(problem.squares / problem.w[problem.w > 0].min()) + 1.0  # >= ‖[x_i, 1]‖
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = HEADROOM * np.linalg.norm(theta) * longest
+        return not largest < np.finfo(state.theta.dtype).max
+
+    def look(self, problem: Multinomial, state: State, theta: NDArray[Any]) -> None:
+        """One pass: objective, gradient, and a proof where one is in reach."""
+        # A is only worth its cost where the bound has a chance to be below the objective.
+        second = problem.intercept and bool(state.hopeful < state.objective)
+        point = problem.at(theta, self.lam, second=second)
+        state.theta[:], state.gradient[:] = theta, point.gradient
+        state.objective[...], state.hopeful[...] = point.objective, hopeful(point)
+        self._raise(problem, state, point)
+        if self.tol is not None and not self.proved(state) and point.A is not None:
+            goal = self.tol * point.objective
+            if state.hopeful <= min(goal, float(state.tried) / 2):
+                self._look_aside(problem, state, point)
+
+    def _raise(self, problem: Multinomial, state: State, point: Point) -> None:
+        """The lower bound on the optimum, by what this point proves."""
+        if point.A is not None or not problem.intercept:
+            proved = point.objective - certify(problem, point).gap
+            state.dual[...] = max(float(state.dual), proved)
+
+    def _look_aside(self, problem: Multinomial, state: State, point: Point) -> None:
+        """Only the intercepts stand in the way of the proof: one pass after their Newton step.
+
+        A bound on the optimum holds wherever it was found; the descent goes on from where it was.
+        """
+        assert point.A is not None
+        state.tried[...] = state.hopeful
+        aside = point.theta.copy()
+        aside[:, -1] -= newton_intercepts(point.A, point.g).astype(aside.dtype)
+        self._raise(problem, state, problem.at(aside, self.lam, second=True))
+
+
+def lipschitz(problem: Multinomial, lam: float, rng: np.random.Generator) -> float:
+    """L, or a little more: never less, but for a share FAILURE of all seeds."""
+    d = problem.rows.shape[1]
+    size = d + problem.intercept
+
+    def product(Q: NDArray[np.float64]) -> NDArray[np.float64]:
+        top = Q[:d].astype(problem.rows.dtype)
+        constant = Q[d:].sum(axis=0).astype(problem.rows.dtype)  # 0 without an intercept
+
+        def start() -> NDArray[np.float64]:
+            return np.zeros((size, Q.shape[1]))
+
+        def work(mine: NDArray[np.float64], lo: int, hi: int, block: Any) -> None:
+            S = np.asarray(block @ top) + constant
+            S *= problem.w[lo:hi, None]
+            mine[:d] += block.T @ S
+            mine[d:] += S.sum(axis=0, dtype=np.float64)
+
+        parts = map_blocks(problem.rows, start, work, Q.shape[1] * problem.rows.dtype.itemsize)
+        return np.sum(parts, axis=0)
+
+    rounding = 1.0 + TRACE_ROUNDING * float(np.finfo(problem.rows.dtype).eps)
+    trace = rounding * (problem.squares + problem.intercept * problem.total)
+    return CrossEntropy().smoothness() * largest_eigenvalue(product, size, trace, rng) + lam
+
+
+def largest_eigenvalue(
+    product: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    d: int,
+    trace: float,
+    rng: np.random.Generator,
+) -> float:
+    """An upper bound on the largest eigenvalue of M (d, d) >= 0 (see the top of this file).
+
+    product(Q) is M Q for Q (d, m); `trace` is M's, or more.
+    """
+    width = int(np.clip(KEPT_BYTES // (16 * d * PRODUCTS), 1, WIDTH))
+    K, MK = np.empty((d, 0)), np.empty((d, 0))
+    new = orthonormal(rng.standard_normal((d, width)), K)
+    bound = trace
+    for products in range(1, PRODUCTS + 1):
+        Y = product(new)
+        K, MK = np.hstack([K, new]), np.hstack([MK, Y])
+        T = K.T @ MK
+        found = float(np.linalg.eigvalsh((T + T.T) / 2)[-1])
+        unseen = max(trace - float(np.trace(T)), 0.0)
+        residual = float(np.linalg.norm(MK - K @ T))
+        proved = (found + unseen) / 2 + np.hypot((found - unseen) / 2, residual)
+        log_odds = np.log(1.648 * np.sqrt(d)) - np.log(FAILURE / PRODUCTS) / width
+        eps = (log_odds / (2 * products - 1)) ** 2
+        bound = min(bound, proved, found / (1.0 - eps) if eps < 1.0 else np.inf)
+        new = orthonormal(Y, K)
+        if new.shape[1] == 0:  # further products would change nothing: eps = 0
+            bound = min(bound, TIGHT * found)
+        if bound <= TIGHT * found:
+            break
+    return float(bound)
+
+
+def orthonormal(Y: NDArray[np.float64], K: NDArray[np.float64]) -> NDArray[np.float64]:
+    """An orthonormal basis of what Y has beside K; fewer columns where it has less."""
+    scale = np.linalg.norm(Y)
+    for _ in range(2):  # twice is enough
+        Y = Y - K @ (K.T @ Y)
+    U, s, _ = np.linalg.svd(Y, full_matrices=False)
+    U = U[:, s > LOST * scale]
+    U = U - K @ (K.T @ U)  # a small direction's rounding is not small beside it
+    return np.linalg.qr(U)[0] if U.shape[1] else U

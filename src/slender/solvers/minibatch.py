@@ -1,0 +1,241 @@
+"""Mini-batch stochastic (sub-)gradient descent on the scores of all classes (seed 003, §4).
+
+With s_i = W x_i + b the scores of row i, g_i (C,) the slope of its loss in them, c_i its weight:
+
+    W <- (1 - eta_t lam) W - Σ_{i in batch} e_i g_i x_iᵀ     e_i = min(eta_t c_i / |batch|, cap_i)
+    b <- b - beta² Σ_{i in batch} e_i g_i                    beta: the constant coordinate
+
+    eta_t = eta / (1 + decay t)^power, t the updates so far:
+        constant    decay = 0
+        sqrt        decay = 1, power = 1/2           eta / sqrt(it), it from 1 (seed 003)
+        optimal     decay = lam eta, power = 1       (seed 002)
+
+Each pass cuts a fresh permutation of the rows into batches; the last may be smaller.  The objective
+reported is the mean of the batches' own objectives, each before its update, as the practical says.
+
+What g_i is depends on the form: `EachClass` takes a margin loss of every class's ±score
+(one-vs-rest, the objective is then a mean over the classes), `AllClasses` a multi-class loss.  Two
+matrix products a batch; the kernel between them turns scores into -e_i g_i in place.
+
+Departures from the practical: weights c_i; an intercept; averaging, the j-th iterate that enters
+weighs j; and for an automatic step cap_i, which is `cap` over kappa ‖x_i‖², kappa bounding the
+loss's curvature: no row alone moves its own scores further than that allows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from ..labels import Labels, sign
+from ..losses import MarginLoss, MulticlassLoss, row_slope, row_value, slope, value
+from ..problem import Weights
+from ..rows import Rows, add_product, one_blas_thread, product
+from ..verbs import method_of
+from .loop import Record
+from .stochastic import Data
+
+CHUNK_BYTES = 2 * 2**20  # rows gathered at once, whole batches of them: about a core's cache
+AVERAGE_EVERY = 32  # updates between two iterates that enter the average,
+AVERAGES_A_PASS = 32  # fewer where a pass has few batches, so that this many enter a pass
+
+
+class EachClass(NamedTuple):
+    """One-vs-rest: class c sees the margin y_c s_c and nothing of the others."""
+
+    loss: MarginLoss
+
+    def descend(
+        self, s: NDArray[Any], i: int, y: Labels, weights: Weights, eta: float, cap: float
+    ) -> float:
+        total = 0.0
+        for c in range(len(s)):
+            s_y = sign(y, i, c)
+            weight = weights.example[i] * (weights.positive[c] if s_y > 0 else weights.negative[c])
+            z = s_y * s[c]
+            total += weight * value(self.loss, z)
+            s[c] = -min(eta * weight, cap) * s_y * slope(self.loss, z)
+        return total
+
+    def kappa(self) -> float:
+        return float(self.loss.curvature(0.0))
+
+    def terms(self, n_classes: int) -> int:
+        """Losses a row has: the objective is their mean."""
+        return n_classes
+
+
+class AllClasses(NamedTuple):
+    """A multi-class loss of the row of scores; y are codes that count from 0."""
+
+    loss: MulticlassLoss
+
+    def descend(
+        self, s: NDArray[Any], i: int, y: Any, weights: Weights, eta: float, cap: float
+    ) -> float:
+        weight = weights.example[i]
+        total = weight * row_value(self.loss, s, y.codes[i])
+        row_slope(self.loss, s, y.codes[i], s)
+        e = min(eta * weight, cap)
+        for c in range(len(s)):
+            s[c] *= -e
+        return total
+
+    def kappa(self) -> float:
+        return self.loss.smoothness()
+
+    def terms(self, n_classes: int) -> int:
+        return 1
+
+
+Form = EachClass | AllClasses
+
+
+def descend(
+    form: Form, s: NDArray[Any], i: int, y: Labels, weights: Weights, eta: float, cap: float
+) -> float:
+    """s <- -e_i g_i for the scores s (C,) of row i; returns c_i times its loss."""
+    return form.descend(s, i, y, weights, eta, cap)
+
+
+@overload(descend)
+def _descend(form, s, i, y, weights, eta, cap):  # type: ignore[no-untyped-def]
+    method = method_of(form, "descend")
+    return lambda form, s, i, y, weights, eta, cap: method(form, s, i, y, weights, eta, cap)
+
+
+@njit(cache=True, nogil=True)
+def slopes(form, S, b, index, y, weights, eta, cap):  # type: ignore[no-untyped-def]
+    """`descend` on every row of S (rows of the batch, C); returns the sum of their losses."""
+    total = 0.0
+    for j in range(len(index)):
+        s = S[j]
+        for c in range(len(s)):
+            s[c] += b[c]
+        total += descend(form, s, index[j], y, weights, eta, cap[index[j]])
+    return total
+
+
+class State(NamedTuple):
+    """All that changes during a fit."""
+
+    W: NDArray[Any]  # (C, d)
+    b: NDArray[np.float64]  # (C,)
+    A: NDArray[Any]  # (C, d) average of W; (C, 0) without averaging
+    a: NDArray[np.float64]  # (C,) average of b
+    m: NDArray[np.int64]  # () iterates in the average
+    t: NDArray[np.int64]  # () updates so far
+
+
+@dataclass(frozen=True)
+class MiniBatch:
+    """Settings."""
+
+    form: Form
+    eta: float
+    batch_size: int = 1
+    decay: float = 0.0
+    power: float = 1.0
+    lam: float = 0.0
+    beta: float = 0.0
+    cap: float = np.inf  # in units of 1/(kappa ‖x_i‖²); inf: none
+    average: bool = True
+
+    def init(self, n_classes: int, dim: int, dtype: Any) -> State:
+        """W = 0."""
+        return State(
+            W=np.zeros((n_classes, dim), dtype),
+            b=np.zeros(n_classes),
+            A=np.zeros((n_classes, dim if self.average else 0), dtype),
+            a=np.zeros(n_classes),
+            m=np.zeros((), np.int64),
+            t=np.zeros((), np.int64),
+        )
+
+    def epochs(
+        self, state: State, data: Data, passes: int, rng: np.random.Generator
+    ) -> Iterator[Callable[[], Record]]:
+        """`passes` epochs over the data, each a function that does the work."""
+        n = len(data.active)
+        n_batches = -(-n // self.batch_size)
+        every = int(np.clip(n_batches // AVERAGES_A_PASS, 1, AVERAGE_EVERY))
+        bench = Bench(data, self._cap(data.sqnorms), np.empty_like(state.W))
+
+        def epoch() -> Record:
+            total = 0.0
+            order = data.active[rng.permutation(n)]
+            # Products this small are slower on many threads.  Where the step is too large numbers
+            # may overflow: the estimator says so, once.
+            with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+                for index, block in self.batches(data.rows, order):
+                    total += self.update(state, index, block, bench)
+                    if self.average and state.t % every == 0:
+                        self._enter(state)
+            return {"objective": total / n_batches}
+
+        for _ in range(passes):
+            yield epoch
+
+    def batches(
+        self, rows: Rows, order: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], Any]]:
+        """The rows of each batch, by number and as a block."""
+        size = self.batch_size
+        chunk = size * max(1, CHUNK_BYTES // (size * rows.row_bytes))
+        for first in range(0, len(order), chunk):
+            index = order[first : first + chunk]
+            rows_of_chunk = rows.gather(index)
+            rows.release()
+            for lo in range(0, len(index), size):
+                yield index[lo : lo + size], rows_of_chunk[lo : lo + size]
+
+    def update(self, state: State, index: NDArray[np.intp], block: Any, bench: "Bench") -> float:
+        """One step on the rows `index`, which are `block`; returns their objective before it."""
+        W, size = state.W, len(index)
+        terms = self.form.terms(len(W))
+        eta = self.eta / (1.0 + self.decay * float(state.t)) ** self.power
+        S = np.empty((size, len(W)), W.dtype)
+        product(block, W.T, S)
+        y, weights = bench.data.y, bench.data.weights
+        loss = slopes(self.form, S, state.b, index, y, weights, eta / size, bench.cap)
+        objective = loss / (size * terms)
+        if self.lam != 0.0:
+            objective += 0.5 * self.lam * float(np.vdot(W, W)) / terms
+            W *= W.dtype.type(1.0 - eta * self.lam)
+        add_product(S, block, W, bench.scratch)  # W <- W - Σ e_i g_i x_iᵀ
+        if self.beta != 0.0:
+            state.b[:] += self.beta**2 * S.sum(axis=0, dtype=np.float64)
+        state.t[...] += 1
+        return objective
+
+    def _cap(self, sqnorms: NDArray[Any]) -> NDArray[np.float64]:
+        reach = self.form.kappa() * (sqnorms.astype(np.float64) + self.beta**2)
+        cap = np.full_like(reach, np.inf)
+        np.divide(self.cap, reach, out=cap, where=reach > 0)  # 0: a hinge has no curvature, no cap
+        return cap
+
+    def _enter(self, state: State) -> None:
+        """The iterate into the average, with weights 1, 2, 3, ... of all that entered."""
+        state.m[...] += 1
+        omega = 2.0 / (float(state.m) + 1.0)
+        keep, enter = state.W.dtype.type(1.0 - omega), state.W.dtype.type(omega)
+        state.A[:] = keep * state.A + enter * state.W
+        state.a[:] += omega * (state.b - state.a)
+
+    def solution(self, state: State) -> tuple[NDArray[Any], NDArray[Any]]:
+        """W and b, averaged if that was asked for and at least one iterate was averaged."""
+        if self.average and state.m > 0:
+            return state.A.copy(), state.a.copy()
+        return state.W.copy(), state.b.copy()
+
+
+class Bench(NamedTuple):
+    """What an update works with and does not change, but for the scratch."""
+
+    data: Data
+    cap: NDArray[np.float64]  # (n,)
+    scratch: NDArray[Any]  # (C, d)
