@@ -14,9 +14,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import normalize
 
 from slender import (
+    BCFWClassifier,
+    GDClassifier,
+    LaRankClassifier,
     LinearProbe,
     LogisticClassifier,
+    OLBFGSClassifier,
     SGDClassifier,
+    SGDQNClassifier,
     SLNDClassifier,
     load_model,
     save_model,
@@ -46,6 +51,13 @@ MODELS = {
     "slnd": SLNDClassifier(negatives=2.0, passes=2, random_state=0),
     "sgd": SGDClassifier(lam=1e-3, passes=2, random_state=0),
     "hinge": SGDClassifier("hinge", lam=1e-3, passes=2, random_state=0, fit_intercept=False),
+    "cross_entropy": SGDClassifier("cross_entropy", batch_size=16, passes=2, random_state=0),
+    "crammer_singer": SGDClassifier("crammer_singer", batch_size=16, passes=2, random_state=0),
+    "sgdqn": SGDQNClassifier(passes=2, random_state=0),
+    "olbfgs": OLBFGSClassifier(passes=2, random_state=0),
+    "gd": GDClassifier(passes=5),
+    "larank": LaRankClassifier(passes=2, tol=None, random_state=0),
+    "bcfw": BCFWClassifier(passes=2, tol=None, random_state=0),
     "logistic": LogisticClassifier(C=0.1),
     "probe": LinearProbe((0.1, 1.0), random_state=0),
     "unit": LinearProbe((0.1, 1.0), scale="l2", random_state=0),

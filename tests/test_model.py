@@ -170,7 +170,7 @@ def test_only_fitted_estimators_of_slender(tmp_path):
 
     with pytest.raises(NotFittedError):
         save_model(SLNDClassifier(), tmp_path / "model")
-    with pytest.raises(FileError, match="Mine cannot be saved; slender saves LinearProbe"):
+    with pytest.raises(FileError, match="Mine cannot be saved; slender saves BCFWClassifier"):
         save_model(Mine("calibrated_hinge", passes=1).fit(X, CODES), tmp_path / "model")
     assert not list(tmp_path.iterdir())
 

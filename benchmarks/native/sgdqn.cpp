@@ -19,12 +19,15 @@ extern "C" void run(const Problem *p, Iterate *out, double t0, i64 period) {
             if (before != s) {
                 double change = y * (s - before), steps = t + 1 - last;
                 last = t + 1;
+                const real l = (real)lam, least = (real)(0.1 * lam), most = (real)(100 * lam),
+                           unmoved = (real)(101 * lam), n = (real)steps, dg = (real)change;
                 real largest = 0;
                 for (i64 k = 0; k < d; k++) {
-                    double moved = w[k] - w1[k];
-                    double r = moved != 0 ? std::min(100 * lam, std::max(0.1 * lam, lam + change * x[k] / moved))
-                               : x[k] != 0 ? 101 * lam : lam;
-                    D[k] = (real)(D[k] / (1 + steps * r * D[k]));
+                    real moved = w[k] - w1[k];
+                    real r = moved != 0  ? std::min(most, std::max(least, l + dg * x[k] / moved))
+                             : x[k] != 0 ? unmoved
+                                         : l;
+                    D[k] /= 1 + n * r * D[k];
                     largest = std::max(largest, D[k]);
                 }
                 top = largest;

@@ -10,8 +10,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BCFWClassifier": "estimators.bcfw",
-    "LaRankClassifier": "estimators.larank",
     "GDClassifier": "estimators.gd",
+    "LaRankClassifier": "estimators.larank",
     "LinearProbe": "estimators.probe",
     "LogisticClassifier": "estimators.logistic",
     "OLBFGSClassifier": "estimators.olbfgs",
@@ -26,8 +26,8 @@ __all__ = [*sorted(_HOME), "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from .estimators.bcfw import BCFWClassifier as BCFWClassifier
-    from .estimators.larank import LaRankClassifier as LaRankClassifier
     from .estimators.gd import GDClassifier as GDClassifier
+    from .estimators.larank import LaRankClassifier as LaRankClassifier
     from .estimators.logistic import LogisticClassifier as LogisticClassifier
     from .estimators.olbfgs import OLBFGSClassifier as OLBFGSClassifier
     from .estimators.preprocessing import UnitRows as UnitRows

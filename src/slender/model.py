@@ -31,8 +31,8 @@ FORMAT = "slender-model"
 VERSION = 1
 ESTIMATORS = (
     "BCFWClassifier",
-    "LaRankClassifier",
     "GDClassifier",
+    "LaRankClassifier",
     "LinearProbe",
     "LogisticClassifier",
     "OLBFGSClassifier",

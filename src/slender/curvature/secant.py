@@ -188,69 +188,72 @@ def shrink(v, D, a):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def accumulate(metric, at, loss, X, v, b):  # type: ignore[no-untyped-def]
-    c, lam = at.c, at.lam
+    """1/D += visits r, from the slopes of this example at w and at w1."""
+    c, real = at.c, v.dtype.type
     D, w1 = metric.D[c], metric.W1[c]
     score1 = dot(X, at.row, w1) + metric.b1[c]
+    moved_s = dot(X, at.row, v) + b - score1
     before = slope(loss, at.y * score1)
-    if before == at.slope:
+    if before == at.slope or moved_s == 0.0:
         return
     change = at.weight * at.y * (at.slope - before)
+    bend = change / moved_s
     visits = at.t + 1 - metric.last[c]
     metric.last[c] = at.t + 1
     x = np.zeros_like(v)
     axpy(X, 1.0, at.row, x)
-    top = v.dtype.type(0.0)
-    bend = change / (dot(X, at.row, v) + b - score1)  # the slope changed: so did the score
-    for k in range(len(v)):
-        moved = v[k] - w1[k]
-        if metric.gauss_newton:
-            r = min(MOST * lam, lam + bend * x[k] ** 2)
-        elif moved != 0.0:
-            r = min(MOST * lam, max(LEAST * lam, lam + change * x[k] / moved))
-        else:
-            r = UNMOVED * lam if x[k] != 0.0 else lam
-        D[k] /= 1.0 + visits * r * D[k]
-        top = max(top, D[k])
+    # numbers as wide as the vectors, so that the loops are
+    one, n, h, q, lam = real(1.0), real(visits), real(bend), real(change), real(at.lam)
+    least, most, unmoved = real(LEAST * at.lam), real(MOST * at.lam), real(UNMOVED * at.lam)
+    if metric.gauss_newton:
+        for k in range(len(v)):
+            D[k] /= one + n * min(most, lam + h * x[k] * x[k]) * D[k]
+    else:
+        for k in range(len(v)):
+            moved = v[k] - w1[k]
+            if moved != 0.0:
+                r = min(most, max(least, lam + q * x[k] / moved))
+            else:
+                r = unmoved if x[k] != 0.0 else lam
+            D[k] /= one + n * r * D[k]
+    metric.top[c] = D.max()
     if at.beta != 0.0:
         moved_b = b - metric.b1[c]  # beta times that of the constant coordinate
-        r = UNMOVED * lam
+        r_b = UNMOVED * at.lam
         if metric.gauss_newton:
-            r = min(MOST * lam, max(LEAST * lam, bend * at.beta**2))
+            r_b = min(MOST * at.lam, max(LEAST * at.lam, bend * at.beta**2))
         elif moved_b != 0.0:
-            r = min(MOST * lam, max(LEAST * lam, change * at.beta**2 / moved_b))
-        metric.D_b[c] /= 1.0 + visits * r * metric.D_b[c]
-        metric.top[c] = max(top, metric.D_b[c])
-    else:
-        metric.top[c] = top
+            r_b = min(MOST * at.lam, max(LEAST * at.lam, change * at.beta**2 / moved_b))
+        metric.D_b[c] /= 1.0 + visits * r_b * metric.D_b[c]
+        metric.top[c] = max(metric.top[c], metric.D_b[c])
 
 
 @register_jitable
 def average(metric, at, loss, X, v, b):  # type: ignore[no-untyped-def]
-    c, lam = at.c, at.lam
+    """D += 2/t (u - D), from the slopes of this example before and after its step."""
+    c, real = at.c, v.dtype.type
     D, w1 = metric.D[c], metric.W1[c]
     after = slope(loss, at.y * (dot(X, at.row, v) + b))  # the extra gradient
     change = at.weight * at.y * (after - at.slope)
     x = np.zeros_like(v)
     axpy(X, 1.0, at.row, x)
     gain = min(1.0, 2.0 / (at.t + 1))
-    top = v.dtype.type(0.0)
+    least, most = 1.0 / (MOST * at.lam), 1.0 / at.lam
+    a, q, lo, hi, lam = real(gain), real(change), real(least), real(most), real(at.lam)
     for k in range(len(v)):
         moved = v[k] - w1[k]
-        D[k] += gain * (ratio(moved, change * x[k] + lam * moved, lam, D[k]) - D[k])
-        top = max(top, D[k])
-    metric.top[c] = top
+        D[k] += a * (ratio(moved, q * x[k] + lam * moved, lo, hi, D[k]) - D[k])
+    metric.top[c] = D.max()
     if at.beta != 0.0:
         moved_b, D_b = (b - metric.b1[c]) / at.beta, metric.D_b[c]
-        metric.D_b[c] += gain * (ratio(moved_b, change * at.beta, lam, D_b) - D_b)
-        metric.top[c] = max(top, metric.D_b[c])
+        metric.D_b[c] += gain * (ratio(moved_b, change * at.beta, least, most, D_b) - D_b)
+        metric.top[c] = max(metric.top[c], metric.D_b[c])
 
 
 @register_jitable
-def ratio(moved, change, lam, D):  # type: ignore[no-untyped-def]
-    """moved / change, held to [1/(100 lam), 1/lam]; D itself where it is 0/0."""
+def ratio(moved, change, least, most, D):  # type: ignore[no-untyped-def]
+    """u = moved / change, held to [least, most]; D itself where it is 0/0."""
     if change == 0.0:
-        return 1.0 * D if moved == 0.0 else 1.0 / lam
+        return D if moved == 0.0 else most
     u = moved / change
-    if u < 0.0 or u > 1.0 / lam:
-        return 1.0 / lam
-    return max(u, 1.0 / (MOST * lam))
+    return most if u < 0.0 or u > most else max(u, least)

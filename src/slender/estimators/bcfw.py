@@ -150,7 +150,7 @@ class BCFWClassifier(SVMClassifier):
         W, b = primal_weights(data.rows, state.patterns, len(state.W), data.bias)
         state.W[:], state.b[:] = W, b
         state.numbers[SQUARE] = squared(W, b)
-        dual = self.mu * (state.numbers[LINEAR] - 0.5 * state.numbers[SQUARE])
+        dual = float(self.mu * (state.numbers[LINEAR] - 0.5 * state.numbers[SQUARE]))
         W, b = solver.solution(state)
         loss = multiclass(CrammerSinger(), data.rows, data.y, W, data.bias * b, examples.weight)
         primal = loss + 0.5 * self.mu * squared(W, b)

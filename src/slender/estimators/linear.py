@@ -1,7 +1,7 @@
 """What every fitted linear classifier does: scores by row blocks, predictions, probabilities."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     intercept_: NDArray[Any]
     classes_: NDArray[Any]
     multilabel_: bool
+    link: ClassVar[Literal["softmax"] | None] = None  # how scores become probabilities, if they do
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,7 +1,7 @@
 """What LogisticClassifier and LinearProbe share: reading, weights, binary shapes, softmax."""
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ class MultinomialClassifier(LinearClassifier):
     max_iter: int
 
     multilabel_ = False
+    link: ClassVar[Literal["softmax"] | None] = "softmax"
     temperature_ = 1.0
     trace_: list[Record]
     gap_: float

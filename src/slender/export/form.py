@@ -9,7 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.linear import LinearClassifier
 from ..estimators.one_vs_rest import OneVsRestClassifier
 
-LINKS: dict[str, Literal["sigmoid"] | None] = {"logistic": "sigmoid", "hinge": None}
+Link = Literal["softmax", "sigmoid"] | None
+
+LINKS: dict[str, Link] = {
+    "logistic": "sigmoid",
+    "hinge": None,
+    "cross_entropy": "softmax",
+    "crammer_singer": None,
+}
 
 
 class Linear(NamedTuple):
@@ -22,7 +29,7 @@ class Linear(NamedTuple):
     W: NDArray[Any]  # (C, d); (1, d) for two classes
     b: NDArray[Any]  # (C,)
     classes: NDArray[Any]
-    link: Literal["softmax", "sigmoid"] | None
+    link: Link
     multilabel: bool
     temperature: float  # probabilities are those of s / temperature
     normalise: bool  # rows of norm 1 go in, whatever was given
@@ -43,7 +50,7 @@ def linear(model: Any) -> Linear:
         raise ValueError(f"{type(model).__name__} is no linear classifier of slender")
     check_is_fitted(model)
     b = np.broadcast_to(model.intercept_, len(model.coef_)).astype(np.float64)
-    link: Literal["softmax", "sigmoid"] | None = "softmax"
+    link = model.link
     if isinstance(model, OneVsRestClassifier):
         if model.loss not in LINKS:
             raise ValueError(
