@@ -1,5 +1,7 @@
 """The compiled loop equals the papers' recursions, step by step."""
 
+import shutil
+
 import numba
 import numpy as np
 import pytest
@@ -179,3 +181,12 @@ def test_the_running_objective_is_the_mean_loss_before_the_updates(problem):
     state = descent.init(3, D, rows.dtype)
     for epoch in descent.epochs(state, data, 1, np.random.default_rng(0)):
         assert epoch()["objective"] == pytest.approx(np.log(2))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
+@pytest.mark.parametrize("name", ["sgd", "sgdqn", "olbfgs"])
+def test_the_loops_in_cpp_are_the_same_loops(name, tmp_path, monkeypatch):
+    from benchmarks import native
+
+    monkeypatch.setattr(native, "sweep", class_by_class)
+    assert native.disagreement(name, tmp_path) < native.AGREE

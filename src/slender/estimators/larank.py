@@ -205,6 +205,13 @@ class LaRankClassifier(SVMClassifier):
         fresh = fresh[fresh >= n_kept]
         mu = 1.0 / (self._n_seen * self.C)
 
+        def look() -> tuple[float, float, NDArray[np.float64]]:
+            """Primal, gap, and every example's part of the latter."""
+            losses, gaps = survey(form, rows, state, self._bias, data.U)
+            # rows of earlier calls that are gone had no loss when they were seen
+            primal = mu * (float(data.U @ losses) + 0.5 * squared(state.W, state.b))
+            return primal, mu * float(gaps.sum()), gaps
+
         def epoch() -> Record:
             nonlocal state, fresh
             enough = state.counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
@@ -213,14 +220,15 @@ class LaRankClassifier(SVMClassifier):
                 state = solver.sweep_over(form, state, X, data, order, self._rng)
                 if state.counters[OPERATIONS] >= enough:
                     break
-            W, b = primal_weights(rows, state.patterns, n_rows, self._bias)
-            state.W[:], state.b[:] = W, b  # rid of rounding
-            losses, gaps = survey(form, rows, state, self._bias, data.U)
+            primal, gap, gaps = look()
+            last = len(self.trace_) + 1 >= passes
+            if last or self.tol is None or gap <= self.tol * primal:
+                # perhaps kept: added up anew, since what a kernel adds drifts by rounding
+                W, b = primal_weights(rows, state.patterns, n_rows, self._bias)
+                state.W[:], state.b[:] = W, b
+                primal, gap, gaps = look()
             if self.active:
                 fresh = worth_a_visit(gaps)
-            # rows of earlier calls that are gone had no loss when they were seen
-            primal = mu * (float(data.U @ losses) + 0.5 * squared(W, b))
-            gap = mu * float(gaps.sum())
             return {
                 "objective": primal,
                 "gap": gap if self._n_seen == examples.n else np.inf,

@@ -53,7 +53,7 @@ DONE, MORE_ROOM, MORE_DRAWS = 0, 1, 2  # why the kernel returned
 
 # Where each counter stands.
 POSITION, KIND, DRAWN, LISTED, MOVES, OPERATIONS = range(6)
-COVERED = 0.98  # of the gap: the share that the examples of the next pass hold
+COVERED = 0.9  # of the gap: the share that the examples of the next pass hold
 
 
 class Data(NamedTuple):

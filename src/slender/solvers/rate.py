@@ -17,7 +17,7 @@ MOST_TRIALS = 30  # a factor of a billion each way
 T0_ROWS = 2000  # a tenth of the data, but no more than this and no fewer than TRIAL_ROWS
 T0_POWERS = range(11)  # 10^0 ... 10^10, and higher while that is better still
 DENSE_PERIOD = 16  # visits between refreshes where every feature is in every row
-REFRESHES = 16
+REFRESHES = 16  # a pass, at least: rows of next to no non-zeros would wait for ever
 
 
 def find_eta0(objective: Callable[[float], float], guess: float) -> float:
@@ -60,10 +60,7 @@ def t0_rows(n: int) -> int:
 
 
 def find_period(data: Data) -> int:
-    """T of SGD-QN: work of size d every T visits is then an eighth of the work on non-zeros.
-
-    Rows of next to no non-zeros would wait for ever: there are REFRESHES a pass at least.
-    """
+    """T of SGD-QN, so that work of size d every T visits is a small part of the whole."""
     n, d = len(data.active), data.rows.shape[1]
     block = data.rows.gather(data.active[:: max(1, n // TRIAL_ROWS)])
     nonzeros = (block.size if isinstance(block, np.ndarray) else block.nnz) / block.shape[0]
