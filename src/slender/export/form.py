@@ -50,7 +50,7 @@ def linear(model: Any) -> Linear:
         raise ValueError(f"{type(model).__name__} is no linear classifier of slender")
     check_is_fitted(model)
     b = np.broadcast_to(model.intercept_, len(model.coef_)).astype(np.float64)
-    link = model.link
+    link: Link = model.link
     if isinstance(model, OneVsRestClassifier):
         if model.loss not in LINKS:
             raise ValueError(

@@ -22,8 +22,8 @@ def to_sklearn(model: Any) -> Any:
 
     form = linear(model).tempered()
     if form.link == "softmax":
-        C = getattr(model, "C_", None) or getattr(model, "C", 1.0)  # a lam is not its setting
-        estimator = LogisticRegression(C=float(C), fit_intercept=model.fit_intercept)
+        C = float(getattr(model, "C_", getattr(model, "C", 1.0)))  # those with a lam have neither
+        estimator = LogisticRegression(C=C, fit_intercept=model.fit_intercept)
     else:
         loss = "log_loss" if form.link else "hinge"
         estimator = SGDClassifier(loss=loss, fit_intercept=model.fit_intercept)
