@@ -64,8 +64,12 @@ class Secant:
     def start(
         self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float
     ) -> "Accumulated":
-        arrays = _diagonals(n_classes, dim, dtype, 1.0 / (lam * self.t0), self.period)
-        return Accumulated(*arrays)._replace(gauss_newton=bool(self.gauss_newton))
+        first = 1.0 / (lam * self.t0)
+        return Accumulated(
+            **_diagonals(n_classes, dim, dtype, first, self.period),
+            last=np.zeros(n_classes, np.int64),
+            gauss_newton=bool(self.gauss_newton),
+        )
 
 
 @dataclass(frozen=True)
@@ -77,21 +81,20 @@ class Slides:
     def start(
         self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float
     ) -> "Averaged":
-        return Averaged(*_diagonals(n_classes, dim, dtype, 1.0 / lam, self.period))
+        return Averaged(**_diagonals(n_classes, dim, dtype, 1.0 / lam, self.period))
 
 
-def _diagonals(n_classes: int, dim: int, dtype: Any, first: float, period: int) -> tuple[Any, ...]:
+def _diagonals(n_classes: int, dim: int, dtype: Any, first: float, period: int) -> dict[str, Any]:
     C = n_classes
-    return (
-        np.full((C, dim), first, dtype),
-        np.full(C, first),
-        np.full(C, first),
-        np.zeros((C, dim), dtype),
-        np.zeros(C),
-        np.full(C, period, np.int64),
-        np.zeros(C, np.int64),
-        int(period),
-    )
+    return {
+        "D": np.full((C, dim), first, dtype),
+        "D_b": np.full(C, first),
+        "top": np.full(C, first),
+        "W1": np.zeros((C, dim), dtype),
+        "b1": np.zeros(C),
+        "left": np.full(C, period, np.int64),
+        "period": int(period),
+    }
 
 
 class Accumulated(NamedTuple):
@@ -103,9 +106,9 @@ class Accumulated(NamedTuple):
     W1: NDArray[Any]  # (C, d) w before the last decay
     b1: NDArray[np.float64]  # (C,)
     left: NDArray[np.int64]  # (C,) visits to the next decay
-    last: NDArray[np.int64]  # (C,) visits at the last refresh
     period: int  # T
-    gauss_newton: bool = False
+    last: NDArray[np.int64]  # (C,) visits at the last refresh
+    gauss_newton: bool
 
     def move(
         self,
@@ -138,7 +141,6 @@ class Averaged(NamedTuple):
     W1: NDArray[Any]  # (C, d)
     b1: NDArray[np.float64]  # (C,)
     left: NDArray[np.int64]  # (C,)
-    last: NDArray[np.int64]  # (C,)
     period: int
 
     def move(

@@ -142,7 +142,7 @@ def at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
     return form.at_bound(i, U, pattern, m)
 
 
-@overload(improve)
+@overload(improve, jit_options={"forceinline": True})
 def _improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
     method = method_of(form, "improve")
     return lambda form, i, X, U, sq, used_only, limits, state, pattern: method(
@@ -150,13 +150,13 @@ def _improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ign
     )
 
 
-@overload(survey_one)
+@overload(survey_one, jit_options={"forceinline": True})
 def _survey_one(form, i, s, U, patterns):  # type: ignore[no-untyped-def]
     method = method_of(form, "survey")
     return lambda form, i, s, U, patterns: method(form, i, s, U, patterns)
 
 
-@overload(at_bound)
+@overload(at_bound, jit_options={"forceinline": True})
 def _at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
     method = method_of(form, "at_bound")
     return lambda form, i, U, pattern, m: method(form, i, U, pattern, m)

@@ -125,22 +125,21 @@ def linear_term(patterns, y):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def read_all(patterns, i, pattern):  # type: ignore[no-untyped-def]
     """Every class of example i into `pattern`; how many."""
     C = len(pattern.beta)
     for c in range(C):
         pattern.classes[c] = c
-        pattern.beta[c] = 0.0
+        pattern.beta[c] = pattern.before[c] = 0.0
     for q in range(patterns.beta.shape[1]):
         c = patterns.classes[i, q]
         if c != FREE:
-            pattern.beta[c] = patterns.beta[i, q]
-    pattern.before[:] = pattern.beta
+            pattern.beta[c] = pattern.before[c] = patterns.beta[i, q]
     return C
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
     """The classes of example i that have a coefficient into `pattern`; how many."""
     m = 0
@@ -152,7 +151,7 @@ def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
     return m
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def fits(patterns, pattern, m):  # type: ignore[no-untyped-def]
     """Are there slots enough for the first m of `pattern`?"""
     used = 0
@@ -161,7 +160,7 @@ def fits(patterns, pattern, m):  # type: ignore[no-untyped-def]
     return used <= patterns.beta.shape[1]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def follow(pattern, m, X, row, factor, bias, W, b):  # type: ignore[no-untyped-def]
     """[W, b] += factor (β - β before) [x, bias]ᵀ, the first m of `pattern`; rows touched."""
     touched = 0
@@ -175,7 +174,7 @@ def follow(pattern, m, X, row, factor, bias, W, b):  # type: ignore[no-untyped-d
     return touched
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def write(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
     """The first m of `pattern` back to example i."""
     slot = 0
