@@ -8,9 +8,18 @@ from numba import njit
 from scipy import sparse
 from threadpoolctl import threadpool_info
 
-from slender.rows import NormalisedRows, ScaledRows, SubsetRows, as_rows, base, map_blocks, threads
+from slender.rows import (
+    NormalisedRows,
+    ScaledRows,
+    SubsetRows,
+    as_rows,
+    base,
+    map_blocks,
+    stack,
+    threads,
+)
 from slender.rows.half import TABLE, widen
-from slender.rows.kernel import axpy, dot
+from slender.rows.kernel import axpy, axpy_scaled, dot, scores
 
 N, D = 23, 6
 
@@ -69,6 +78,18 @@ def add(X, index, a, w):
         axpy(X, a[j], index[j], w)
 
 
+@njit
+def add_scaled(X, index, a, D, w):
+    for j in range(len(index)):
+        axpy_scaled(X, a[j], index[j], D, w)
+
+
+@njit
+def all_scores(X, index, W, S):
+    for j in range(len(index)):
+        scores(X, index[j], W, S[j])
+
+
 def test_kernel_verbs(store):
     rows, X = store
     order = np.random.default_rng(1).permutation(N)[:10]
@@ -79,6 +100,15 @@ def test_kernel_verbs(store):
     got, want = w.copy(), w + a @ X[order]
     add(taken, index, a, got)
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    diagonal = np.linspace(1, 2, D).astype(rows.dtype)
+    got, want = w.copy(), w + diagonal * (a @ X[order])
+    add_scaled(taken, index, a, diagonal, got)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    for C in (1, 4, 7):  # fours, and what is left of them
+        W = np.random.default_rng(C).standard_normal((C, D)).astype(rows.dtype)
+        S = np.empty((10, C))
+        all_scores(taken, index, W, S)
+        np.testing.assert_allclose(S, X[order] @ W.T, rtol=1e-5, atol=1e-5)
     # and the plain Python of the same verbs
     assert dot(taken, index[0], w) == pytest.approx(X[order[0]] @ w, rel=1e-6, abs=1e-6)
 
@@ -220,3 +250,11 @@ def test_one_blas_thread_gives_the_others_back():
         as_rows(np.ones((10, 3))).matmat(np.ones((3, 2)))
         assert set(blas()) <= {1}
     assert blas() == before
+
+
+def test_stacked_blocks():
+    X = truth()
+    dense = stack([X[:3], X[3:5]])
+    np.testing.assert_array_equal(dense.dense(np.arange(5)), X[:5])
+    mixed = stack([sparse.csr_array(X[:3]), sparse.csr_array(X[3:5])])
+    np.testing.assert_array_equal(mixed.dense(np.arange(5)), X[:5])

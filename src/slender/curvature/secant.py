@@ -45,9 +45,8 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from ..losses import MarginLoss, slope
-from ..rows.kernel import KernelRows, axpy, dot
+from ..rows.kernel import KernelRows, axpy, axpy_scaled, dot
 from .metric import At
-from .rowwise import axpy_scaled
 
 LEAST, MOST = 0.1, 100.0  # where r is held, in units of lam
 UNMOVED = 101.0  # r of a coordinate that its example has and that did not move

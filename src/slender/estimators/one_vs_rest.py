@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,8 @@ class OneVsRestClassifier(LinearClassifier):
     objective: str
     callbacks: Any
     random_state: Any
+
+    tamer: ClassVar[str] = "use a smaller step, or step='auto'"  # what to do when it diverges
 
     trace_: list[Record]
     n_iter_: int
@@ -166,7 +168,7 @@ class OneVsRestClassifier(LinearClassifier):
         if not np.isfinite(W).all() or self._diverged(weights):
             warnings.warn(
                 f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, far above that "
-                f"of w = 0): use a smaller step, or step='auto'",
+                f"of w = 0): {self.tamer}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -1,7 +1,7 @@
 """SGDQNClassifier: stochastic descent scaled by a diagonal it learns on the way (seed 002)."""
 
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class SGDQNClassifier(OneVsRestClassifier):
     >>> model.fit(X[:1300], y[:1300]).score(X[1300:], y[1300:]) > 0.85
     True
     """
+
+    tamer: ClassVar[str] = "use a larger t0, or t0='auto'"
 
     def __init__(
         self,

@@ -287,7 +287,8 @@ def experiment(
 
     `watch` is called with each entry of the curve: seconds, passes, objective (the mean of the
     batches' objectives before their steps, or the solver's own figure), exact (at the weights of
-    the moment, if asked for), gap (or None), and the accuracies on training and validation rows.  The test rows are looked at once, after the fit.
+    the moment, if asked for), gap (or None), and the accuracies on training and validation rows.
+    The test rows are looked at once, after the fit.
     """
     obj, optimiser = choose(opt, obj)
     n = len(split.y_train)

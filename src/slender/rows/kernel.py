@@ -1,8 +1,9 @@
-"""What a compiled kernel may read: dense or CSR rows, through three verbs.
+"""What a compiled kernel may read: dense or CSR rows, through four verbs.
 
 dot(X, i, w)        x_iᵀ w
 scores(X, i, W, s)  s = W x_i
 axpy(X, a, i, w)    w += a x_i
+axpy_scaled(X, a, i, D, w)    w += a D x_i for a diagonal D
 """
 
 from typing import Any, NamedTuple
@@ -51,6 +52,12 @@ class Dense(NamedTuple):
         for j in range(len(w)):
             w[j] += a * x[j]
 
+    def axpy_scaled(self, a: Any, i: int, D: NDArray[Any], w: NDArray[Any]) -> None:
+        x = self.data[i]
+        a = w.dtype.type(a)
+        for j in range(len(w)):
+            w[j] += a * D[j] * x[j]
+
 
 class CSR(NamedTuple):
     """Compressed sparse rows."""
@@ -76,6 +83,12 @@ class CSR(NamedTuple):
         a = w.dtype.type(a)
         for j in range(self.indptr[i], self.indptr[i + 1]):
             w[self.indices[j]] += a * self.data[j]
+
+    def axpy_scaled(self, a: Any, i: int, D: NDArray[Any], w: NDArray[Any]) -> None:
+        a = w.dtype.type(a)
+        for p in range(self.indptr[i], self.indptr[i + 1]):
+            j = self.indices[p]
+            w[j] += a * D[j] * self.data[p]
 
 
 KernelRows = Dense | CSR
@@ -103,6 +116,11 @@ def axpy(X: KernelRows, a: Any, i: int, w: NDArray[Any]) -> None:
     X.axpy(a, i, w)
 
 
+def axpy_scaled(X: KernelRows, a: Any, i: int, D: NDArray[Any], w: NDArray[Any]) -> None:
+    """w += a D x_i."""
+    X.axpy_scaled(a, i, D, w)
+
+
 @overload(dot)
 def _dot(X, i, w):  # type: ignore[no-untyped-def]
     method = method_of(X, "dot")
@@ -119,3 +137,9 @@ def _scores(X, i, W, s):  # type: ignore[no-untyped-def]
 def _axpy(X, a, i, w):  # type: ignore[no-untyped-def]
     method = method_of(X, "axpy")
     return lambda X, a, i, w: method(X, a, i, w)
+
+
+@overload(axpy_scaled)
+def _axpy_scaled(X, a, i, D, w):  # type: ignore[no-untyped-def]
+    method = method_of(X, "axpy_scaled")
+    return lambda X, a, i, D, w: method(X, a, i, D, w)
