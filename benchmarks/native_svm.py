@@ -9,7 +9,7 @@ import numpy as np
 from slender.rows import as_rows
 from slender.solvers import bcfw, larank
 from slender.solvers.directions import Multiclass
-from slender.solvers.patterns import Patterns, empty
+from slender.solvers.patterns import Patterns, empty, with_slots
 
 CLASSES = 10
 FEW = 50
@@ -27,8 +27,7 @@ def many_classes(X: np.ndarray) -> np.ndarray:
 
 def roomy(n: int) -> Patterns:
     """A slot for every class, so that a pass is one call."""
-    few = empty(n, CLASSES)
-    return Patterns(np.full((n, CLASSES), -1, few.classes.dtype), np.zeros((n, CLASSES)))
+    return with_slots(empty(n, CLASSES), CLASSES)
 
 
 def pointers(*arrays: np.ndarray) -> tuple[ctypes.c_void_p, ...]:

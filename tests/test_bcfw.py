@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_svm as naive
-from slender import BCFWClassifier, load_model, save_model
+from slender import BCFWClassifier, LaRankClassifier, load_model, save_model
 from slender.lab.datasets import digits
 from slender.losses import CrammerSinger
 from slender.problem import multiclass
@@ -214,16 +214,23 @@ def test_dual_rises_and_the_gap_is_never_negative(seed, n, C, scale, batch_size)
     assert all(r["objective"] >= r["dual"] - 1e-9 for r in model.trace_)
 
 
-def test_weight_zero_is_absence(data):
+@pytest.mark.parametrize("estimator", [BCFWClassifier, LaRankClassifier])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_weight_zero_is_absence(data, estimator, class_weight):
     X, y, *_ = data
+    X = X.astype(float)
+    X[::3] *= 100.0  # the rows that are not there would be felt
     weight = np.ones(len(y))
     weight[::3] = 0.0
+    weight[y == 3] = 0.0
+    weight[np.flatnonzero(y == 3)[0]] = 1.0
     keep = weight > 0
-    a = BCFWClassifier(passes=2, tol=None, fit_intercept=False, random_state=0).fit(X, y, weight)
-    b = BCFWClassifier(passes=2, tol=None, fit_intercept=False, random_state=0).fit(
-        X[keep], y[keep]
-    )
-    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
+    settings = {"class_weight": class_weight, "random_state": 0, "passes": 300, "tol": 1e-2}
+    a = estimator(**settings).fit(X, y, weight)
+    b = estimator(**settings).fit(X[keep], y[keep])
+    assert abs(a.objective_ - b.objective_) <= max(a.gap_, b.gap_) + 1e-9
+    wide = estimator(**{**settings, "tol": None, "passes": 1})  # the constant column is the same
+    assert wide.fit(X, y, weight).objective_ < 2 * wide.fit(X[keep], y[keep]).objective_
 
 
 def test_saves_and_loads(data, tmp_path):

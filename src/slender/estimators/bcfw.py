@@ -1,6 +1,5 @@
 """BCFWClassifier: the multi-class SVM by block-coordinate Frank-Wolfe (seed 003, §5)."""
 
-from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -10,9 +9,9 @@ from numpy.typing import NDArray
 from ..losses import CrammerSinger
 from ..problem import multiclass
 from ..rows import one_blas_thread
-from ..solvers.bcfw import LINEAR, LOSS, SQUARE, SQUARES, Data, FrankWolfe, State
+from ..solvers.bcfw import LOSS, SQUARE, SQUARES, Data, FrankWolfe, State
 from ..solvers.loop import Clock, Record
-from ..solvers.patterns import empty, n_support, primal_weights, squared
+from ..solvers.patterns import empty, linear_term, primal_weights, squared, support
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, generator
 
@@ -32,8 +31,8 @@ class BCFWClassifier(SVMClassifier):
         The penalty.
     batch_size : int or None
         Examples a step, b: 1 is Algorithm 4, n is Frank-Wolfe over all (Algorithm 1).  None: 1,
-        which needs the fewest passes and, since it touches only the rows of W that move, was
-        measured to take the least time too, from 10 to 1,000 classes.
+        which needs the fewest passes and, since it touches only the rows of W that move, comes
+        to a given gap soonest.
     passes : int, default 50
         Times over the data, at most.
     tol : float or None, default 1e-2
@@ -111,7 +110,7 @@ class BCFWClassifier(SVMClassifier):
         with clock:
             rows = examples.rows
             sq = rows.sqnorms().astype(np.float64)
-            bias = self._constant(sq)
+            bias = self._constant(sq, examples)
             U = examples.weight / (examples.n * self.mu)
             data = Data(rows, examples.y, U, sq + bias**2, bias)
             solver = FrankWolfe(self.batch_size or 1, bool(self.averaging))
@@ -132,25 +131,20 @@ class BCFWClassifier(SVMClassifier):
             return W, bias * b
 
         with one_blas_thread():
-            self._run(self._epochs(epoch), clock, weights)
+            self._run(self._epochs(epoch, self.passes), clock, weights)
         if C == 2:
             self.coef_ = self.coef_[1:] - self.coef_[:1]
             self.intercept_ = self.intercept_[1:] - self.intercept_[:1]
         self._warn_unless_finished()
         return self
 
-    def _epochs(self, epoch: Callable[[], Record]) -> Iterator[Callable[[], Record]]:
-        for _ in range(self.passes):
-            yield epoch
-            if self._finished():
-                break
-
     def _certify(self, solver: FrankWolfe, state: State, data: Data, examples: Examples) -> Record:
         """Objective and gap of the model; W is added up anew, so that the dual is its own."""
         W, b = primal_weights(data.rows, state.patterns, len(state.W), data.bias)
         state.W[:], state.b[:] = W, b
         state.numbers[SQUARE] = squared(W, b)
-        dual = float(self.mu * (state.numbers[LINEAR] - 0.5 * state.numbers[SQUARE]))
+        linear = linear_term(state.patterns, data.y)
+        dual = float(self.mu * (linear - 0.5 * state.numbers[SQUARE]))
         W, b = solver.solution(state)
         loss = multiclass(CrammerSinger(), data.rows, data.y, W, data.bias * b, examples.weight)
         primal = loss + 0.5 * self.mu * squared(W, b)
@@ -158,7 +152,7 @@ class BCFWClassifier(SVMClassifier):
             "objective": primal,
             "gap": max(0.0, primal - dual),
             "dual": dual,
-            "support": float(n_support(state.patterns)),
+            "support": float(len(support(state.patterns))),
         }
 
     def _check(self) -> None:

@@ -10,8 +10,15 @@ from ..problem import Multinomial
 from ..rows import one_blas_thread
 from ..solvers.gradient import GradientDescent, State, lipschitz
 from ..solvers.loop import Clock, run
-from .multinomial import MultinomialClassifier, read_sample_weight, warn
-from .validation import check_choice, check_positive, generator, read_rows
+from .multinomial import MultinomialClassifier, warn
+from .validation import (
+    check_choice,
+    check_positive,
+    generator,
+    read_codes,
+    read_rows,
+    read_sample_weight,
+)
 
 SMOOTH = tuple(name for name, loss in MULTICLASS_LOSSES.items() if loss.smoothness() > 0.0)
 
@@ -99,7 +106,7 @@ class GDClassifier(MultinomialClassifier):
         """Fit from W = 0."""
         self._check()
         rows = read_rows(self, X, reset=True)
-        codes = self._read_codes(y, rows.shape[0])
+        codes = read_codes(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock, one_blas_thread():

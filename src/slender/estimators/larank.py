@@ -1,17 +1,22 @@
 """LaRankClassifier: the linear SVM by LaRank, an online dual solver (seed 002, Part I)."""
 
-from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..rows import as_rows, one_blas_thread, stack
 from ..solvers.directions import Binary, Form, Multiclass
 from ..solvers.larank import MOVES, OPERATIONS, Data, LaRank, survey, worth_a_visit
 from ..solvers.loop import Clock, Record
-from ..solvers.patterns import Patterns, empty, n_support, primal_weights, squared
+from ..solvers.patterns import (
+    Patterns,
+    empty,
+    primal_weights,
+    squared,
+    support,
+    with_slots,
+)
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, generator
 
@@ -159,11 +164,11 @@ class LaRankClassifier(SVMClassifier):
     def _support(self) -> tuple[Examples, Patterns]:
         """Of all that was seen, what has a dual coefficient."""
         examples, patterns = self._stream
-        support = np.flatnonzero((patterns.beta != 0.0).any(axis=1))
-        rows = as_rows(examples.rows.gather(support))
+        kept = support(patterns)
+        rows = as_rows(examples.rows.gather(kept))
         return (
-            Examples(rows, examples.y[support], examples.weight[support]),
-            Patterns(patterns.classes[support], patterns.beta[support]),
+            Examples(rows, examples.y[kept], examples.weight[kept]),
+            Patterns(patterns.classes[kept], patterns.beta[kept]),
         )
 
     def __getstate__(self) -> Any:
@@ -177,7 +182,7 @@ class LaRankClassifier(SVMClassifier):
 
     def _begin(self, examples: Examples) -> None:
         self._n_seen = examples.n
-        self._bias = self._constant(examples.rows.sqnorms().astype(np.float64))
+        self._bias: float | None = None
         self._rng = generator(self.random_state)
         self._clock = Clock()
         self.trace_ = []
@@ -185,67 +190,56 @@ class LaRankClassifier(SVMClassifier):
     def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> None:
         """`passes` over the examples after the first n_kept, which earlier calls left."""
         rows, n_rows = examples.rows, self._n_rows
-        solver = LaRank(
-            self.tau,
-            self.kappa,
-            self.inner,
-            bool(self.adaptive),
-            bool(self.skip_bound),
-            self._bias,
-        )
         with self._clock:
-            sq = rows.sqnorms().astype(np.float64) + self._bias**2
-            data = Data(self.C * examples.weight, sq)
+            sq = rows.sqnorms().astype(np.float64)
+            if self._bias is None:
+                self._bias = self._constant(sq, examples)
+            bias = self._bias
+            data = Data(self.C * examples.weight, sq + bias**2)
             form: Form = Multiclass(examples.y)
             if n_rows == 1:
                 form = Binary(np.where(examples.y == 1, 1, -1).astype(np.int8))
             X, _ = rows.take(np.arange(rows.shape[0]))
-            state = solver.init(patterns, *primal_weights(rows, patterns, n_rows, self._bias))
+            solver = LaRank(
+                self.tau,
+                self.kappa,
+                self.inner,
+                bool(self.adaptive),
+                bool(self.skip_bound),
+                bias,
+            )
+            state = solver.init(patterns, *primal_weights(rows, patterns, n_rows, bias))
         fresh = np.flatnonzero(examples.weight)
         fresh = fresh[fresh >= n_kept]
         mu = 1.0 / (self._n_seen * self.C)
 
-        def look() -> tuple[float, float, NDArray[np.float64]]:
-            """Primal, gap, and every example's part of the latter."""
-            losses, gaps = survey(form, rows, state, self._bias, data.U)
-            # rows of earlier calls that are gone had no loss when they were seen
-            primal = mu * (float(data.U @ losses) + 0.5 * squared(state.W, state.b))
-            return primal, mu * float(gaps.sum()), gaps
-
         def epoch() -> Record:
             nonlocal state, fresh
             enough = state.counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
-            while True:
+            moves = -1
+            # until the work is done, or nothing moves any more
+            while state.counters[OPERATIONS] < enough and state.counters[MOVES] > moves:
+                moves = state.counters[MOVES]
                 order = self._rng.permutation(fresh)
                 state = solver.sweep_over(form, state, X, data, order, self._rng)
-                if state.counters[OPERATIONS] >= enough:
-                    break
-            primal, gap, gaps = look()
-            last = len(self.trace_) + 1 >= passes
-            if last or self.tol is None or gap <= self.tol * primal:
-                # perhaps kept: added up anew, since what a kernel adds drifts by rounding
-                W, b = primal_weights(rows, state.patterns, n_rows, self._bias)
-                state.W[:], state.b[:] = W, b
-                primal, gap, gaps = look()
+            losses, gaps = survey(form, rows, state, bias, data.U)
             if self.active:
                 fresh = worth_a_visit(gaps)
+            # rows of earlier calls that are gone had no loss when they were seen
+            primal = mu * (float(data.U @ losses) + 0.5 * squared(state.W, state.b))
+            gap = mu * float(gaps.sum())
             return {
                 "objective": primal,
                 "gap": gap if self._n_seen == examples.n else np.inf,
                 "dual": primal - gap,
-                "support": float(n_support(state.patterns)),
+                "support": float(len(support(state.patterns))),
                 "moves": float(state.counters[MOVES]),
                 "operations": float(state.counters[OPERATIONS]),
             }
 
-        def epochs() -> Iterator[Callable[[], Record]]:
-            for _ in range(passes):
-                yield epoch
-                if self._finished():
-                    break
-
         with one_blas_thread():
-            self._run(epochs(), self._clock, lambda: (state.W.copy(), self._bias * state.b))
+            epochs = self._epochs(epoch, passes)
+            self._run(epochs, self._clock, lambda: (state.W.copy(), bias * state.b))
         self._stream = (examples, state.patterns)
 
     def _check(self) -> None:
@@ -265,12 +259,5 @@ def _joined(a: Examples, b: Examples) -> Examples:
 def _stacked(a: Patterns, b: Patterns) -> Patterns:
     """Patterns of both, with the slots of the wider one."""
     K = max(a.beta.shape[1], b.beta.shape[1])
-
-    def widened(patterns: Patterns) -> list[NDArray[Any]]:
-        more = ((0, 0), (0, K - patterns.beta.shape[1]))
-        return [
-            np.pad(patterns.classes, more, constant_values=-1),
-            np.pad(patterns.beta, more),
-        ]
-
-    return Patterns(*(np.vstack(pair) for pair in zip(widened(a), widened(b), strict=True)))
+    a, b = with_slots(a, K), with_slots(b, K)
+    return Patterns(np.vstack([a.classes, b.classes]), np.vstack([a.beta, b.beta]))

@@ -11,8 +11,14 @@ from ..problem import Multinomial
 from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
-from .multinomial import MultinomialClassifier, read_sample_weight, warn
-from .validation import check_positive, generator, read_rows
+from .multinomial import MultinomialClassifier, warn
+from .validation import (
+    check_positive,
+    generator,
+    read_codes,
+    read_rows,
+    read_sample_weight,
+)
 
 # C = inf has no certificate: stop when a step gains less than this share of tol times the
 # objective, or when the objective itself is that small.
@@ -26,7 +32,7 @@ class LogisticClassifier(MultinomialClassifier):
 
         1/n Σ_i c_i (ln Σ_c exp s_ic - s_iy) + ‖W‖²/(2 n C),    s = W x + b, b unpenalised
 
-    by L-BFGS preconditioned with the Kronecker curvature A ⊗ Σ (slender/solvers/newton.py), until
+    by L-BFGS on a class-centred low-rank curvature (slender/solvers/newton.py), until
     `gap_` is at most `tol` times the objective.
 
     Parameters
@@ -101,7 +107,7 @@ class LogisticClassifier(MultinomialClassifier):
         self._check()
         before = self._fitted_weights() if self.warm_start else None
         rows = read_rows(self, X, reset=True)
-        codes = self._read_codes(y, rows.shape[0])
+        codes = read_codes(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock:

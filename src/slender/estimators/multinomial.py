@@ -7,15 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
 
-from ..labels import Indicator
 from ..problem import Multinomial
 from ..rows import Rows
 from ..solvers.loop import Record
 from .linear import LinearClassifier
-from .validation import check_finite, check_positive, read_labels, shown
+from .validation import check_finite, check_positive, row_weights, shown
 
 
 class MultinomialClassifier(LinearClassifier):
@@ -65,26 +62,11 @@ class MultinomialClassifier(LinearClassifier):
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _read_codes(self, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
-        labels, self.classes_, _ = read_labels(y, n, classes)
-        if isinstance(labels, Indicator):
-            raise ValueError(
-                f"y is an indicator matrix, but {type(self).__name__} gives each row one class; "
-                "use SLNDClassifier or SGDClassifier for several"
-            )
-        return labels.codes
-
     def _problem(
         self, rows: Rows, codes: NDArray[np.int32], sample_weight: NDArray[Any] | None
     ) -> Multinomial:
         """The problem of these rows, which are checked on the way."""
-        weight = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
-        if self.class_weight is not None:
-            y = self.classes_[codes]
-            of_class = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
-            )
-            weight = weight * of_class[codes]
+        weight = row_weights(sample_weight, self.class_weight, codes, self.classes_)
         lost = np.setdiff1d(np.arange(len(self.classes_)), codes[weight > 0])
         if len(lost):
             raise ValueError(
@@ -120,16 +102,6 @@ class MultinomialClassifier(LinearClassifier):
         if len(self.classes_) == 2:
             return np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
         return W, b
-
-
-def read_sample_weight(sample_weight: Any, rows: Rows) -> NDArray[Any] | None:
-    """Weights in float64, none negative; None where none were given."""
-    if sample_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-    if (weight < 0).any():
-        raise ValueError(f"sample_weight is negative at row {int(np.argmin(weight))}")
-    return np.asarray(weight)
 
 
 def warn(message: str) -> None:

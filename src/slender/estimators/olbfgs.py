@@ -5,7 +5,7 @@ from typing import Any
 
 from ..curvature import LBFGS, Curvature, Identity
 from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MarginLoss
-from ..solvers.rate import TRIAL_ROWS, after_one_pass, find_eta0, subsample
+from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
 from ..solvers.stochastic import Data, Stochastic
 from .one_vs_rest import OneVsRestClassifier
 from .validation import check_choice, check_positive
@@ -129,7 +129,7 @@ class OLBFGSClassifier(OneVsRestClassifier):
             trial = subsample(data, TRIAL_ROWS, self._rng)
             seed = int(self._rng.integers(2**31))  # the same order for every step
             step = find_eta0(
-                lambda step: after_one_pass(self._descent_at(step, beta), trial, n_classes, seed),
+                lambda step: self._after(self._descent_at(step, beta), trial, n_classes, seed),
                 FIRST_STEP,
             )
         self.step_ = float(step)

@@ -189,6 +189,16 @@ class OneVsRestClassifier(LinearClassifier):
         descent, state = self._descent, self._state
         return descent.epochs(state, data, passes, self._rng), lambda: descent.solution(state)
 
+    def _after(
+        self, descent: Descent, trial: Data, n_classes: int, seed: int, passes: int = 1
+    ) -> float:
+        """The objective on a sample after so many passes over it; the seed gives the order."""
+        state = descent.init(n_classes, trial.rows.shape[1], trial.rows.dtype)
+        for epoch in descent.epochs(state, trial, passes, np.random.default_rng(seed)):
+            epoch()
+        W, b = descent.solution(state)
+        return self._form().objective(trial.rows, trial.y, W, b, trial.weights, self.lam)
+
     # -- what a subclass says --------------------------------------------------------------------
 
     def _loss(self) -> Any:

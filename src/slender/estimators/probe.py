@@ -17,14 +17,16 @@ from ..solvers.newton import QuasiNewton
 from ..solvers.path import Walker, mean_record
 from . import splits
 from .logistic import descend
-from .multinomial import MultinomialClassifier, read_sample_weight, warn
+from .multinomial import MultinomialClassifier, warn
 from .validation import (
     check_choice,
     check_finite,
     check_length,
     check_positive,
     generator,
+    read_codes,
     read_rows,
+    read_sample_weight,
     shown,
 )
 
@@ -130,7 +132,7 @@ class LinearProbe(MultinomialClassifier):
         rng = generator(self.random_state)
         raw = read_rows(self, X, reset=True)
         check_finite(raw)  # before any split, so that an error names the user's row
-        codes = self._read_codes(y, raw.shape[0])
+        codes = read_codes(self, y, raw.shape[0])
         weight = read_sample_weight(sample_weight, raw)
         rows, columns = self._scaled(raw)
         parts = self._parts(X, y, codes, rng)

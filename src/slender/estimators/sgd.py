@@ -195,16 +195,10 @@ class SGDClassifier(OneVsRestClassifier):
         fits = max(TRIAL_ROWS, TRIAL_BYTES // data.rows.row_bytes)
         trial = subsample(data, min(max(TRIAL_ROWS, wanted), fits), self._rng)
         passes = -(-wanted // len(trial.active)) if batch > 1 else 1  # rounded up
-        seed = int(self._rng.integers(2**31))
+        seed = int(self._rng.integers(2**31))  # the same order for every rate
 
         def objective(eta0: float) -> float:
-            descent = self._descent_at(eta0, beta, batch)
-            state = descent.init(n_classes, trial.rows.shape[1], trial.rows.dtype)
-            rng = np.random.default_rng(seed)  # the same order for every rate
-            for epoch in descent.epochs(state, trial, passes, rng):
-                epoch()
-            W, b = descent.solution(state)
-            return self._form().objective(trial.rows, trial.y, W, b, trial.weights, self.lam)
+            return self._after(self._descent_at(eta0, beta, batch), trial, n_classes, seed, passes)
 
         mean_sq = float(trial.sqnorms.mean(dtype=float)) + beta**2
         return find_eta0(objective, min(batch, TRIAL_GUESS) / mean_sq if mean_sq > 0 else 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..curvature import Curvature, Identity, Metric, Secant, Slides
 from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MarginLoss
-from ..solvers.rate import after_one_pass, find_period, find_t0, subsample, t0_rows
+from ..solvers.rate import find_period, find_t0, subsample, t0_rows
 from ..solvers.stochastic import Data, Stochastic
 from .one_vs_rest import OneVsRestClassifier
 from .validation import check_choice, check_positive
@@ -131,7 +131,7 @@ class SGDQNClassifier(OneVsRestClassifier):
             trial = subsample(data, t0_rows(len(data.active)), self._rng)
             seed = int(self._rng.integers(2**31))  # the same order for every t0
             t0 = find_t0(
-                lambda t0: after_one_pass(self._descent_at(t0, beta), trial, n_classes, seed),
+                lambda t0: self._after(self._descent_at(t0, beta), trial, n_classes, seed),
                 least=self.period_,  # below it the decay, T/t0, would take the weights to 0
             )
         self.t0_ = float(t0)

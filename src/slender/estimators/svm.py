@@ -8,14 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_class_weight
 
-from ..labels import Indicator
 from ..rows import Rows
 from ..solvers.loop import Clock, Record, run
 from .linear import LinearClassifier
-from .multinomial import read_sample_weight
-from .validation import check_finite, check_positive, read_labels, read_rows
+from .validation import (
+    check_finite,
+    check_positive,
+    read_codes,
+    read_rows,
+    read_sample_weight,
+    row_weights,
+)
 
 
 class Examples(NamedTuple):
@@ -66,25 +70,23 @@ class SVMClassifier(LinearClassifier):
     ) -> Examples:
         rows = read_rows(self, X, reset=reset)
         check_finite(rows)
-        labels, self.classes_, _ = read_labels(y, rows.shape[0], classes)
-        if isinstance(labels, Indicator):
-            raise ValueError(
-                f"y is an indicator matrix, but {type(self).__name__} gives each row one class; "
-                "use SLNDClassifier or SGDClassifier for several"
-            )
-        weight = read_sample_weight(sample_weight, rows)
-        weight = np.ones(rows.shape[0]) if weight is None else weight
-        if self.class_weight is not None:
-            names = self.classes_[labels.codes]
-            of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=names)
-            weight = weight * of_class[labels.codes]
+        codes = read_codes(self, y, rows.shape[0], classes)
+        given = read_sample_weight(sample_weight, rows)
+        weight = row_weights(given, self.class_weight, codes, self.classes_)
         if not weight.any():
             raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-        return Examples(rows, labels.codes, weight)
+        return Examples(rows, codes, weight)
 
-    def _constant(self, sq: NDArray[np.float64]) -> float:
-        """The constant column: the root mean square norm of the rows."""
-        return float(np.sqrt(sq.mean()) or 1.0) if self.fit_intercept else 0.0
+    def _constant(self, sq: NDArray[np.float64], examples: Examples) -> float:
+        """The constant column: the root mean square norm of the rows that count."""
+        return float(np.sqrt(sq[examples.weight > 0].mean()) or 1.0) if self.fit_intercept else 0.0
+
+    def _epochs(self, epoch: Callable[[], Record], passes: int) -> Iterator[Callable[[], Record]]:
+        """So many, or fewer if the gap is as small as asked for."""
+        for _ in range(passes):
+            yield epoch
+            if self._finished():
+                break
 
     def _run(
         self,

@@ -84,6 +84,17 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     return Codes(codes.astype(np.int32), int(binary)), names, 1 if binary else len(names)
 
 
+def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
+    """One class per row, by its index; the estimator's classes_ are set."""
+    labels, estimator.classes_, _ = read_labels(y, n, classes)
+    if isinstance(labels, Indicator):
+        raise ValueError(
+            f"y is an indicator matrix, but {type(estimator).__name__} gives each row one class; "
+            "use SLNDClassifier or SGDClassifier for several"
+        )
+    return labels.codes
+
+
 def shown(label: Any) -> str:
     """A label as its user wrote it: 'cat' or 3, not np.int64(3)."""
     return repr(label.item() if isinstance(label, np.generic) else label)
@@ -130,6 +141,32 @@ def read_weights(
     if n_class_rows == 1:
         return Weights(example, of_class[1:].astype(float), of_class[:1].astype(float))
     return Weights(example, of_class.astype(float), negative)
+
+
+def read_sample_weight(sample_weight: Any, rows: Rows) -> NDArray[Any] | None:
+    """Weights in float64, none negative; None where none were given."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight is negative at row {int(np.argmin(weight))}")
+    return np.asarray(weight)
+
+
+def row_weights(
+    sample_weight: NDArray[Any] | None,
+    class_weight: Any,
+    codes: NDArray[np.int32],
+    classes: NDArray[Any],
+) -> NDArray[np.float64]:
+    """The weight of each row times its class's, where every row has one class."""
+    weight = np.ones(len(codes)) if sample_weight is None else sample_weight
+    if class_weight is None:
+        return weight
+    of_class = compute_class_weight(
+        class_weight, classes=classes, y=classes[codes], sample_weight=sample_weight
+    )
+    return np.asarray(weight * of_class[codes])
 
 
 def check_positive(name: str, number: Any, kind: type = Real, zero: bool = False) -> None:

@@ -31,7 +31,7 @@ from ..rows.kernel import scores
 from .patterns import FAST, Patterns, fits, follow, read_all, scratch, squared, with_room, write
 
 # Where each number stands in State.numbers.
-STEPS, LINEAR, LATE_LINEAR, SQUARE, LOSS, SQUARES = range(6)
+STEPS, SQUARE, LOSS, SQUARES = range(4)
 CHUNK_BYTES = 2**20  # rows handed to the kernel at a time where they must be gathered
 
 
@@ -43,9 +43,7 @@ class State(NamedTuple):
     late: NDArray[Any]  # (C, d) Σ_t t(t-1) Δ_t / 2; (0, d) without averaging
     late_b: NDArray[np.float64]  # (C,) likewise
     patterns: Patterns
-    numbers: NDArray[
-        np.float64
-    ]  # (6,) steps; Σβ^y and its late sum; ‖W‖²; this pass's Σ U loss and Σ ‖W‖²
+    numbers: NDArray[np.float64]  # (4,) steps, ‖[W, b]‖²; this pass's Σ U loss and Σ ‖[W, b]‖²
 
 
 class Data(NamedTuple):
@@ -72,7 +70,7 @@ class FrankWolfe:
     def init(self, patterns: Patterns, W: NDArray[Any]) -> State:
         late = np.zeros((len(W) if self.averaging else 0, W.shape[1]), W.dtype)
         b, late_b = np.zeros(len(W)), np.zeros(len(W))
-        return State(W, b, late, late_b, patterns, np.zeros(6))
+        return State(W, b, late, late_b, patterns, np.zeros(4))
 
     def sweep(
         self, state: State, data: Data, active: NDArray[np.intp], which: NDArray[np.intp]
@@ -150,9 +148,6 @@ def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type:
         earlier = 0.5 * t * (t - 1.0)
         if len(state.late) > 0:
             follow(pattern, C, X, row, earlier, bias, state.late, state.late_b)
-        grown = pattern.beta[y[i]] - pattern.before[y[i]]
-        numbers[LINEAR] += grown
-        numbers[LATE_LINEAR] += earlier * grown
         numbers[SQUARE] += gamma * (2.0 * along + gamma * square * sq[i])
         follow(pattern, C, X, row, 1.0, bias, state.W, state.b)
         write(state.patterns, i, pattern, C)
@@ -169,9 +164,7 @@ def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
     S += (data.bias * state.b).astype(dtype)
     delta = np.zeros((len(block), C), dtype)
     k = np.empty(len(block), np.int32)
-    loss, slope, along, grown = directions(
-        state.patterns, block, S, data.y, data.U, k, delta
-    )  # lines 1, 2
+    loss, slope, along = directions(state.patterns, block, S, data.y, data.U, k, delta)  # 1, 2
     D = np.zeros_like(state.W)
     add_product(delta, X, D, np.empty_like(D))
     D_b = data.bias * delta.sum(axis=0, dtype=np.float64)
@@ -193,8 +186,6 @@ def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
         D *= dtype.type(earlier)
         np.add(state.late, D, out=state.late)
         np.add(state.late_b, earlier * D_b, out=state.late_b)
-    numbers[LINEAR] += gamma * grown  # line 7
-    numbers[LATE_LINEAR] += earlier * gamma * grown
     numbers[SQUARE] += gamma * (2.0 * along + gamma * square)
     return state
 
@@ -219,8 +210,8 @@ def best_step(slope, square):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-def]
-    """δ and k* of a block; (Σ U loss, Σ δ g, Σ δ s, Σ δ^y)."""
-    losses, slope, along, grown = 0.0, 0.0, 0.0, 0.0
+    """δ and k* of a block; (Σ U loss, Σ δ g, Σ δ s)."""
+    losses, slope, along = 0.0, 0.0, 0.0
     for j in range(len(block)):
         i = block[j]
         own = y[i]
@@ -231,12 +222,11 @@ def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-d
             c = patterns.classes[i, q]
             if c >= 0:
                 delta[j, c] -= patterns.beta[i, q]
-        grown += delta[j, own]
         slope += delta[j, own]
         for c in range(S.shape[1]):
             along += delta[j, c] * S[j, c]
         losses += U[i] * (S[j, k[j]] - S[j, own] + (1.0 if k[j] != own else 0.0))
-    return losses, slope - along, along, grown
+    return losses, slope - along, along
 
 
 @njit(cache=True, nogil=True)

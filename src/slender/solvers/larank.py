@@ -25,12 +25,14 @@ Active selection.  After a pass the gap is computed, and it is a sum over exampl
 
     primal - dual  =  mu Σ_i max_δ { δᵀg_i : β_i + δ feasible },
 
-so that the next pass need only visit as fresh ones those that hold nearly all of it.
+so that the next pass need only visit as fresh ones those that hold nearly all of it.  With W the
+kernel's own, which drifts from Σ β_i x_iᵀ by rounding, the sum falls short of primal - dual by
+mu/2 ‖W - Σ β_i x_iᵀ‖² only: the drift counts squared.
 
 Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
-measured to cost a third more operations than one.  Once the scores of an example are known, up to
-`inner` moves are made on it before W follows (each costs C numbers, not C d); `inner=1` is the
-paper's single move.  The directions themselves are in directions.py.
+measured to cost half to four fifths more operations than one.  Once the scores of an example are
+known, up to `inner` moves are made on it before W follows (each costs C numbers, not C d);
+`inner=1` is the paper's single move.  The directions themselves are in directions.py.
 """
 
 from dataclasses import dataclass
@@ -42,12 +44,13 @@ from numpy.typing import NDArray
 
 from ..rows import Rows, product
 from .directions import Form, Limits, at_bound, improve, survey_one
-from .patterns import FAST, Patterns, fits, follow, scratch, with_room, write
+from .patterns import FAST, Patterns, fits, follow, scratch, support, with_room, write
 
 PROCESS, REPROCESS, OPTIMIZE = 0, 1, 2
 ADAPT = 0.05
 FLOOR = 20.0
-DRAWS = 2**16  # random numbers handed to the kernel at a time
+DRAWS = 2**16  # random numbers handed to the kernel at a time, at most
+DRAWS_A_VISIT = 16  # so many for each example of an order, if that is less
 NOWHERE = -1
 DONE, MORE_ROOM, MORE_DRAWS = 0, 1, 2  # why the kernel returned
 
@@ -98,7 +101,7 @@ class LaRank:
             np.zeros(6, np.int64),
             np.zeros(3),
         )
-        for i in np.flatnonzero((patterns.beta != 0.0).any(axis=1)):
+        for i in support(patterns):
             list_pattern(i, True, state)
         return state
 
@@ -114,7 +117,8 @@ class LaRank:
         """Every example of `order` once as a fresh one, and what is drawn in between."""
         limits = Limits(self.tau, self.kappa, self.inner, self.bias)
         pattern = scratch(len(state.W))
-        draws = rng.random(DRAWS)
+        size = min(DRAWS, DRAWS_A_VISIT * (len(order) + 1))
+        draws = rng.random(size)
         state.counters[[POSITION, KIND, DRAWN]] = 0, PROCESS, 0
         while True:
             answer = sweep(
@@ -134,7 +138,7 @@ class LaRank:
             if answer == MORE_ROOM:
                 state = state._replace(patterns=with_room(state.patterns, len(state.W)))
             else:
-                draws = rng.random(DRAWS)
+                draws = rng.random(size)
                 state.counters[DRAWN] = 0
 
 

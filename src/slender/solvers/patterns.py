@@ -56,14 +56,17 @@ def empty(n: int, n_rows: int) -> Patterns:
     return Patterns(np.full((n, K), FREE, np.int32), np.zeros((n, K)))
 
 
+def with_slots(patterns: Patterns, K: int) -> Patterns:
+    """The same with K slots."""
+    more = ((0, 0), (0, K - patterns.beta.shape[1]))
+    return Patterns(
+        np.pad(patterns.classes, more, constant_values=FREE), np.pad(patterns.beta, more)
+    )
+
+
 def with_room(patterns: Patterns, n_rows: int) -> Patterns:
     """The same with twice the slots."""
-    n, K = patterns.beta.shape
-    wider = min(n_rows, 2 * K) - K
-    return Patterns(
-        np.hstack([patterns.classes, np.full((n, wider), FREE, np.int32)]),
-        np.hstack([patterns.beta, np.zeros((n, wider))]),
-    )
+    return with_slots(patterns, min(n_rows, 2 * patterns.beta.shape[1]))
 
 
 def scratch(n_rows: int) -> Pattern:
@@ -99,9 +102,9 @@ def squared(W: NDArray[Any], b: NDArray[np.float64]) -> float:
     return float(np.einsum("cd,cd->", W, W, dtype=np.float64) + b @ b)
 
 
-def n_support(patterns: Patterns) -> int:
-    """Examples with a coefficient."""
-    return int((patterns.beta != 0.0).any(axis=1).sum())
+def support(patterns: Patterns) -> NDArray[np.intp]:
+    """The examples with a coefficient."""
+    return np.flatnonzero((patterns.beta != 0.0).any(axis=1))
 
 
 @njit(cache=True, nogil=True)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..problem import Weights, one_vs_rest
+from ..problem import Weights
 from ..rows import as_rows
-from .stochastic import Data, Stochastic
+from .stochastic import Data
 
 TRIAL_ROWS = 1000
 MOST_TRIALS = 30  # a factor of a billion each way
@@ -76,15 +76,6 @@ def subsample(data: Data, size: int, rng: np.random.Generator) -> Data:
     weights = Weights(data.weights.example[index], *data.weights[1:])
     rows = as_rows(data.rows.gather(index))
     return Data(rows, labels, np.arange(size), data.sqnorms[index], weights)
-
-
-def after_one_pass(descent: Stochastic, data: Data, n_classes: int, seed: int) -> float:
-    """The objective on the sample once the descent has gone over it; the seed gives the order."""
-    state = descent.init(n_classes, data.rows.shape[1], data.rows.dtype)
-    for epoch in descent.epochs(state, data, 1, np.random.default_rng(seed)):
-        epoch()
-    W, b = descent.solution(state)
-    return one_vs_rest(descent.loss, data.rows, data.y, W, b, data.weights, descent.lam)
 
 
 def _less(a: float, b: float) -> bool:
