@@ -9,6 +9,7 @@ import slender
 
 ORDER = [
     "extras",  # packages that only some functions need
+    "storage",  # files in general
     "verbs",  # how kernels call methods
     "rows",  # vectors -> something a kernel can read
     "metrics",  # how good scores are
@@ -19,6 +20,7 @@ ORDER = [
     "curvature",  # what is known of the Hessian
     "solvers",
     "estimators",
+    "compress",  # rows as codes
     "files",  # data in
     "model",  # models in and out
     "export",  # models for other tools

@@ -8,7 +8,8 @@ from safetensors.numpy import save_file
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from slender.files import FileError, read_dataset, read_labels, read_matrix, write_whole
+from slender.files import read_dataset, read_labels, read_matrix
+from slender.storage import FileError, write_whole
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 y = np.array([0, 2, 1, 2])

@@ -12,10 +12,10 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from idx_files import CODES, idx, write_images
-from slender.files import FileError
 from slender.lab import sources
 from slender.lab.idx import read_idx
 from slender.lab.sources import Split, fingerprint, load, permuted, prepared
+from slender.storage import FileError
 
 DATA = os.environ.get("SLENDER_DATA", "")
 

@@ -20,8 +20,8 @@ from slender import (
     load_model,
     save_model,
 )
-from slender.files import FileError
 from slender.model import FORMAT, VERSION
+from slender.storage import FileError
 
 rng = np.random.default_rng(0)
 CODES = np.repeat(np.arange(6), 20)

@@ -9,11 +9,12 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 from slender.rows import (
+    CodeRows,
     NormalisedRows,
-    ScaledRows,
     SubsetRows,
     as_rows,
     base,
+    codes,
     map_blocks,
     stack,
     threads,
@@ -37,6 +38,17 @@ def memory_map(X, folder):
     return np.load(folder / "X.npy", mmap_mode="r")
 
 
+def coded(X, dtype=np.float64, parts=3):
+    """X as codes, exactly: its own pieces are the centroids."""
+    pieces = X.reshape(len(X), parts, -1)
+    codebooks = np.zeros((parts, 256, pieces.shape[2]), dtype)
+    numbers = np.empty((len(X), parts), np.uint8)
+    for q in range(parts):
+        found, numbers[:, q] = np.unique(pieces[:, q], axis=0, return_inverse=True)
+        codebooks[q, : len(found)] = found
+    return CodeRows(numbers, codebooks)
+
+
 STORES = {
     "float64": lambda X, _: X,
     "float32": lambda X, _: X.astype(np.float32),
@@ -48,10 +60,18 @@ STORES = {
     "memory map float16": lambda X, folder: memory_map(X.astype(np.float16), folder),
     "csr": lambda X, _: sparse.csr_array(X),
     "csr float32": lambda X, _: sparse.csr_matrix(X.astype(np.float32)),
-    "scaled": lambda X, _: ScaledRows(as_rows(X * 2), np.full(D, 0.5)),
-    "scaled csr": lambda X, _: ScaledRows(as_rows(sparse.csr_array(X * 2)), np.full(D, 0.5)),
-    "scaled float16": lambda X, _: ScaledRows(as_rows(X.astype(np.float16)), np.ones(D)),
+    "scaled": lambda X, _: as_rows(X * 2).scaled(np.full(D, 0.5)),
+    "scaled csr": lambda X, _: as_rows(sparse.csr_array(X * 2)).scaled(np.full(D, 0.5)),
+    "scaled float16": lambda X, _: as_rows(X.astype(np.float16)).scaled(np.ones(D)),
     "subset": lambda X, _: SubsetRows(as_rows(np.repeat(X, 3, axis=0)), np.arange(0, 3 * N, 3)),
+    "codes": lambda X, _: coded(X),
+    "codes float32": lambda X, _: coded(X, np.float32),
+    "codes of one part": lambda X, _: coded(X, parts=1),
+    "scaled codes": lambda X, _: coded(X * 2).scaled(np.full(D, 0.5)),
+    "subset codes": lambda X, _: SubsetRows(coded(X[::-1]), np.arange(N)[::-1]),
+    "scaled subset codes": lambda X, _: SubsetRows(coded(X[::-1] * 2), np.arange(N)[::-1]).scaled(
+        np.full(D, 0.5)
+    ),
     "subset csr": lambda X, _: SubsetRows(as_rows(sparse.csr_array(X[::-1])), np.arange(N)[::-1]),
 }
 
@@ -60,6 +80,7 @@ STORES = {
 def store(request, tmp_path, monkeypatch):
     monkeypatch.setattr(base, "BLOCK_BYTES", 100)  # several blocks even here
     monkeypatch.setattr(threads, "CACHE_BYTES", 100)
+    monkeypatch.setattr(codes, "BLOCK_ROWS", 5)
     X = truth() * (4 if request.param == "int8" else 1)
     return as_rows(STORES[request.param](truth(), tmp_path)), X
 
@@ -219,7 +240,7 @@ def test_rows_with_hardly_a_number_still_have_a_size():
     assert as_rows(sparse.csr_array((1000, 5))).row_bytes > 0
 
 
-@pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array, coded])
 def test_normalised_rows_have_norm_1_and_zeros_stay(form):
     X = truth()
     norms = np.linalg.norm(X, axis=1, keepdims=True)
@@ -228,6 +249,8 @@ def test_normalised_rows_have_norm_1_and_zeros_stay(form):
     np.testing.assert_allclose(rows.dense(np.arange(N)), want, rtol=1e-6)
     B = np.random.default_rng(3).standard_normal((D, 2)).astype(rows.dtype)
     np.testing.assert_allclose(rows.matmat(B), want @ B, rtol=1e-5, atol=1e-6)
+    G = np.random.default_rng(4).standard_normal((N, 2)).astype(rows.dtype)
+    np.testing.assert_allclose(rows.rmatmat(G), want.T @ G, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 3), (7, 5, 3), (64, 33, 20)])

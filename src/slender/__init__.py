@@ -10,14 +10,18 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BCFWClassifier": "estimators.bcfw",
+    "CompressedMatrix": "compress.matrix",
     "GDClassifier": "estimators.gd",
     "LaRankClassifier": "estimators.larank",
     "LinearProbe": "estimators.probe",
     "LogisticClassifier": "estimators.logistic",
     "OLBFGSClassifier": "estimators.olbfgs",
+    "ProductQuantizer": "compress.quantizer",
     "SGDClassifier": "estimators.sgd",
     "SGDQNClassifier": "estimators.sgdqn",
     "SLNDClassifier": "estimators.slnd",
+    "TraceNormClassifier": "estimators.tracenorm",
+    "TraceNormProbe": "estimators.tracenorm_probe",
     "UnitRows": "estimators.preprocessing",
     "load_model": "model",
     "save_model": "model",
@@ -25,6 +29,8 @@ _HOME = {
 __all__ = [*sorted(_HOME), "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from .compress.matrix import CompressedMatrix as CompressedMatrix
+    from .compress.quantizer import ProductQuantizer as ProductQuantizer
     from .estimators.bcfw import BCFWClassifier as BCFWClassifier
     from .estimators.gd import GDClassifier as GDClassifier
     from .estimators.larank import LaRankClassifier as LaRankClassifier
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
     from .estimators.sgd import SGDClassifier as SGDClassifier
     from .estimators.sgdqn import SGDQNClassifier as SGDQNClassifier
     from .estimators.slnd import SLNDClassifier as SLNDClassifier
+    from .estimators.tracenorm import TraceNormClassifier as TraceNormClassifier
+    from .estimators.tracenorm_probe import TraceNormProbe as TraceNormProbe
     from .model import load_model as load_model
     from .model import save_model as save_model
 

@@ -4,6 +4,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+PACKAGES = {"faiss": "faiss-cpu"}  # module -> what to install, where the names differ
+
 
 class MissingPackageError(ImportError, ValueError):
     """A package is not installed; the message says which and how to get it."""
@@ -17,6 +19,7 @@ def need(name: str, purpose: str) -> Any:
 
 def check(name: str, purpose: str) -> None:
     """Raise if the package is missing, without importing it; asked before work that needs it."""
-    package = name.split(".", maxsplit=1)[0]
-    if find_spec(package) is None:
+    module = name.split(".", maxsplit=1)[0]
+    if find_spec(module) is None:
+        package = PACKAGES.get(module, module)
         raise MissingPackageError(f"{purpose} needs the package {package}: pip install {package}")

@@ -1,9 +1,10 @@
-"""Reading matrices and labels from files, and writing files whole or not at all.
+"""Reading matrices and labels from files.
 
     .npy                                   one array, memory-mapped
     .npz                                   X (or the only 2-d array), y (or the only 1-d array)
     .svm .svmlight .libsvm (X also .txt)   svmlight text: sparse X, and y
     .safetensors                           X, features, embeddings (or the only 2-d tensor), y
+    .pq                                    X as codes, what `slender compress` writes
     .txt .csv (labels)                     one label a line
     a folder                               X_train.npy y_train.npy X_test.npy y_test.npy
 
@@ -11,18 +12,15 @@ Whatever is wrong with a file is a `FileError` of one line.  Nothing is ever unp
 """
 
 import csv
-import json
-import os
-import uuid
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-PathLike = str | os.PathLike[str]
+from .storage import FileError, PathLike, safetensors_header, unreadable
 
 X_NAMES = ("X", "features", "embeddings")
 Y_NAMES = ("y", "labels", "targets")
@@ -45,10 +43,6 @@ DTYPES = {
 }
 
 
-class FileError(ValueError):
-    """A file that cannot be used: what, where, and what to do, in one line."""
-
-
 # -- matrices and labels ---------------------------------------------------------------------------
 
 
@@ -65,11 +59,15 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
         return _as_matrix(path, _read_npz(path, "X"))
     if suffix == ".safetensors":
         return _as_matrix(path, _read_safetensors(path, "X"))
+    if suffix == ".pq":
+        from .compress import CompressedMatrix  # noqa: PLC0415  (slow to import, seldom needed)
+
+        return CompressedMatrix.load(path)
     if suffix in (*SVMLIGHT, ".txt"):
         return _read_svmlight(path, n_features)[0]
     raise FileError(
         f"{path}: no known format of matrices ({suffix or 'no suffix'}); "
-        "use .npy, .npz, .safetensors or .svm"
+        "use .npy, .npz, .safetensors, .svm or .pq"
     )
 
 
@@ -158,7 +156,7 @@ def _read_npy(path: Path) -> NDArray[Any]:
         # unlike np.load, this never takes a file that is no .npy for a pickle
         return np.lib.format.open_memmap(path, mode="r")
     except Exception as error:
-        raise _unreadable(path, "an .npy file", error) from error
+        raise unreadable(path, "an .npy file", error) from error
 
 
 def _read_npz(path: Path, which: str) -> Any:
@@ -179,22 +177,13 @@ def _read_npz(path: Path, which: str) -> Any:
                 if name not in sparse_keys or name in Y_NAMES
             }
     except Exception as error:
-        raise _unreadable(path, "an .npz file", error) from error
+        raise unreadable(path, "an .npz file", error) from error
     name = _choose(path, which, {name: array.ndim for name, array in arrays.items()})
     return arrays[name]
 
 
 def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
-    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
-
-    try:
-        with safe_open(path, framework="numpy"):
-            pass  # checks the header and that the file is whole
-    except (SafetensorError, OSError) as error:
-        raise _unreadable(path, "a .safetensors file", error) from error
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
+    offset, header = safetensors_header(path)
     header.pop("__metadata__", None)
     name = _choose(path, which, {name: len(entry["shape"]) for name, entry in header.items()})
     dtype, shape = header[name]["dtype"], tuple(header[name]["shape"])
@@ -202,7 +191,7 @@ def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
         raise FileError(f"{path}: tensor {name!r} has dtype {dtype}; convert it to float32")
     if 0 in shape:
         return np.empty(shape, DTYPES[dtype])
-    begin = 8 + size + header[name]["data_offsets"][0]
+    begin = offset + header[name]["data_offsets"][0]
     raw = np.memmap(path, DTYPES[dtype], "r", begin, shape)
     # safetensors' numpy interface knows no bfloat16, which is the upper half of a float32
     return np.require(raw, requirements="A") if dtype != "BF16" else _widen_bf16(raw)
@@ -235,7 +224,7 @@ def _read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDAr
     try:
         X, y = load_svmlight_file(path, n_features=n_features)
     except Exception as error:
-        raise _unreadable(path, "an svmlight file", error) from error
+        raise unreadable(path, "an svmlight file", error) from error
     whole = np.rint(y)
     return X, whole.astype(np.int64) if np.array_equal(y, whole) else y
 
@@ -245,7 +234,7 @@ def _read_lines(path: Path) -> NDArray[Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, "a text file", error) from error
+        raise unreadable(path, "a text file", error) from error
     lines = [line.strip() for line in text.rstrip().splitlines()]
     for number, line in enumerate(lines, start=1):
         if not line:
@@ -267,54 +256,3 @@ def _read_lines(path: Path) -> NDArray[Any]:
     except (ValueError, OverflowError):
         pass
     return np.array(lines)
-
-
-def _unreadable(path: Path, what: str, error: Exception) -> FileError:
-    if isinstance(error, PermissionError):
-        return FileError(f"{path}: permission denied; check who may read it")
-    reason = " ".join(str(error).split()) or type(error).__name__
-    if "objects in dtype" in reason or "Object arrays" in reason:  # numpy's two ways to say it
-        return FileError(f"{path}: holds Python objects; save it as numbers or as strings")
-    return FileError(
-        f"{path}: not {what} that can be read, or a damaged one ({reason}); write it again"
-    )
-
-
-# -- writing ---------------------------------------------------------------------------------------
-
-
-def check_writable(path: PathLike) -> Path:
-    """The real path, if a file can be written there; asked before work that would be lost."""
-    real = Path(os.path.realpath(path))  # a link stays a link
-    if real.exists() and not real.is_file():  # also /dev/null, which root could replace
-        raise FileError(f"{path}: cannot be written, it is no plain file; choose another name")
-    if not real.parent.is_dir():
-        raise FileError(f"{path}: cannot be written, there is no folder {real.parent}; make it")
-    try:
-        trial = _beside(real)
-        trial.touch(exist_ok=False)
-        trial.unlink()
-    except OSError as error:
-        raise FileError(
-            f"{path}: cannot be written ({error.strerror}); choose another folder"
-        ) from error
-    return real
-
-
-def write_whole(path: PathLike, write: Callable[[Path], object]) -> None:
-    """`write` to a temporary name in the same folder, then rename: whole or not at all."""
-    real = check_writable(path)
-    temporary = _beside(real)
-    try:
-        write(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(real)
-    except OSError as error:  # a full disk, for instance
-        raise FileError(f"{path}: could not be written ({error.strerror or error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _beside(path: Path) -> Path:
-    return path.parent / f".slender-{uuid.uuid4().hex[:12]}.tmp"

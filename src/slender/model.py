@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import __version__
-from .files import FileError, PathLike, write_whole
+from .storage import FileError, PathLike, write_whole
 
 FORMAT = "slender-model"
 VERSION = 1
@@ -39,8 +39,10 @@ ESTIMATORS = (
     "SGDClassifier",
     "SGDQNClassifier",
     "SLNDClassifier",
+    "TraceNormClassifier",
+    "TraceNormProbe",
 )
-NOT_SAVED = ("callbacks",)
+NOT_SAVED = ("callbacks", "models_")
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -84,7 +86,7 @@ def _describe(model: Any) -> tuple[dict[str, Any], Arrays]:
     strings: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for name, value in vars(model).items():
-        if not name.endswith("_") or name.startswith("_"):
+        if not name.endswith("_") or name.startswith("_") or name in NOT_SAVED:
             continue
         if not isinstance(value, np.ndarray):
             values[name] = _plain(name, value)

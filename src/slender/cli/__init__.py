@@ -16,6 +16,7 @@ import typer
 from .. import __version__
 from .common import Interrupted, say
 from .compare import compare
+from .compress import compress
 from .demo import demo
 from .export import export
 from .fit import fit
@@ -29,6 +30,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     predict: "slender predict model X_test.npy --out y.npy",
     score: "slender score model X_test.npy y_test.npy --per-class",
     path: "slender path X.npy y.npy --out probe --plot path.png",
+    compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --mu 0.01 --batch-size 256 --epochs 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
     export: "slender export model --to onnx --out model.onnx",

@@ -60,7 +60,7 @@ def say(message: str) -> None:
 
 def check_outputs(*names: str | Path | None) -> None:
     """Raise before the work starts if a result could not be written after it."""
-    from ..files import check_writable
+    from ..storage import check_writable
 
     given = [str(name) for name in names if name is not None]
     if len(set(given)) < len(given):
@@ -82,7 +82,7 @@ def check_plot(path: Path | None) -> None:
 
 def write_json(results: dict[str, Any], name: str | None) -> None:
     """To a file, to standard output, or nowhere."""
-    from ..files import write_whole
+    from ..storage import write_whole
 
     if name is None:
         return

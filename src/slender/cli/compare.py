@@ -270,7 +270,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
 
 def _earlier(json: str | None, resume: bool) -> list[Any]:
     """The fits of the file to go on with."""
-    from ..files import FileError
+    from ..storage import FileError
 
     path = None if json in (None, "-") else Path(str(json))
     if path is None:

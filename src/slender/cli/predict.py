@@ -31,8 +31,9 @@ def predict(
         raise ValueError("--proba and --top-k exclude each other; run predict twice")
     check_outputs(out, json)
 
-    from ..files import read_matrix, write_whole
+    from ..files import read_matrix
     from ..model import load_model
+    from ..storage import write_whole
 
     fitted = load_model(model)
     if proba and not hasattr(fitted, "predict_proba"):

@@ -66,6 +66,15 @@ def progress_of_fits(title: str, n: int, quiet: bool) -> Bar:
     return _bar(title, n, f"0/{n} fits", step, quiet)
 
 
+def progress_of_rows(title: str, n: int, quiet: bool) -> Bar:
+    """For work that goes over n rows once; the record is how many are done."""
+
+    def step(done: Any) -> tuple[float | None, str]:
+        return done, f"{done:,}/{n:,} rows"
+
+    return _bar(title, n, f"0/{n:,} rows", step, quiet)
+
+
 @contextmanager
 def _bar(
     title: str, total: float | None, start: str, step: Step, quiet: bool

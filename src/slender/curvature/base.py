@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Rows, sum_squares
+from ..rows import Rows, row_squares
 
 # Rows looked at for the size of a typical row, which sets the size of the constant column.
 NORM_SAMPLES = 1000
@@ -72,5 +72,5 @@ def constant_column(S: Any) -> float:
     A constant of the size of a row is always among the leading directions of [x, c], whatever
     the units of x, so that a low rank never loses the intercept.
     """
-    c = float(np.sqrt(sum_squares(S, axis=1).mean(dtype=np.float64)))
+    c = float(np.sqrt(row_squares(S).mean(dtype=np.float64)))
     return c if c > 0 else 1.0

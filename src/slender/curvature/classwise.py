@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ..rows import sum_squares
+from ..rows import row_squares
 from ..rows.threads import matmul
 from .base import SAMPLE_BYTES
 from .eigen import top_eigenpairs
@@ -52,7 +52,7 @@ class Classwise:
         S = _class_centred(X, y, w)
         S *= np.sqrt(w / w.mean())[:, None]
         s, P = top_eigenpairs(S, min(MAX_RANK, m, d), rng)
-        trace = float(sum_squares(S, axis=1).sum(dtype=np.float64)) / m
+        trace = float(row_squares(S).sum(dtype=np.float64)) / m
         self.s, self.P = np.maximum(s, 0), np.ascontiguousarray(P)  # (k,) decreasing, (d, k)
         self.rest = max(0.0, trace - float(s.sum(dtype=np.float64))) / max(1, d - len(s))
 

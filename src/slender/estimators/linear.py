@@ -34,7 +34,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> NDArray[Any]:
         """A score for each class, (n, C); (n,) for the positive class of a binary problem."""
         rows = self._read(X)
-        out = np.empty((rows.shape[0], len(self.coef_)), np.result_type(rows.dtype, self.coef_))
+        dtype = np.result_type(rows.dtype, self._weights_dtype)
+        out = np.empty((rows.shape[0], self._class_rows), dtype)
 
         def keep(lo: int, hi: int, S: NDArray[Any]) -> None:
             out[lo:hi] = S
@@ -46,7 +47,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """The best class of each row; for multi-label models the indicator of the positive ones."""
         rows = self._read(X)
         if self.multilabel_:
-            labels = np.empty((rows.shape[0], len(self.coef_)), np.int64)
+            labels = np.empty((rows.shape[0], self._class_rows), np.int64)
 
             def positive(lo: int, hi: int, S: NDArray[Any]) -> None:
                 labels[lo:hi] = S > 0
@@ -91,7 +92,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _binary(self) -> bool:
-        return len(self.coef_) == 1 and not self.multilabel_
+        return self._class_rows == 1 and not self.multilabel_
+
+    # A model that is not held as coef_ has others of these.
+
+    @property
+    def _class_rows(self) -> int:
+        return len(self.coef_)
+
+    @property
+    def _weights_dtype(self) -> Any:
+        return self.coef_.dtype
+
+    def _linear(self, block: Any) -> NDArray[Any]:
+        """A block's scores, without intercepts."""
+        return np.asarray(block @ self.coef_.T)
 
     def _read(self, X: Any) -> Rows:
         check_is_fitted(self)
@@ -102,11 +117,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
         def work(lo: int, hi: int, block: Any) -> None:
             check_block(block, lo)
-            S = np.asarray(block @ self.coef_.T)
+            S = self._linear(block)
             S += self.intercept_
             use(lo, hi, self._calibrate(S))
 
-        rows.each_block(work, len(self.coef_) * 8)
+        rows.each_block(work, self._class_rows * 8)
 
     def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
         return S

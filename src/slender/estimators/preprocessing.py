@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
 from sklearn.utils.validation import check_is_fitted
 
-from ..rows import Rows, blocks
+from ..rows import Rows, as_array, blocks
 from .validation import check_block, read_rows
 
 
@@ -52,7 +51,7 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         elif not isinstance(self.scaler_, kind):
             raise ValueError("X must stay of one kind, dense or sparse, from one call to the next")
         for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-            block = rows.block(lo, hi)
+            block = rows.gather(np.arange(lo, hi))
             check_block(block, lo)
             self.scaler_.partial_fit(block)
             rows.release()
@@ -71,8 +70,8 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return self._unit(rows.block(0, rows.shape[0]), 0)
         out = np.empty(rows.shape, rows.dtype)
 
-        def work(lo: int, hi: int, block: NDArray[Any]) -> None:
-            out[lo:hi] = self._unit(block, lo)
+        def work(lo: int, hi: int, block: Any) -> None:
+            out[lo:hi] = self._unit(as_array(block), lo)
 
         rows.each_block(work, rows.row_bytes)
         return out

@@ -1,7 +1,7 @@
 """LinearProbe: the best C of a path, chosen on rows kept aside, and its certified model."""
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,24 +10,21 @@ from scipy.optimize import minimize_scalar
 from sklearn.preprocessing import StandardScaler
 
 from ..metrics import measure
-from ..problem import Multinomial
-from ..rows import NormalisedRows, Rows, ScaledRows, SubsetRows, blocks, one_blas_thread
+from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
 from ..solvers.path import Walker, mean_record
-from . import splits
+from .chosen import ChosenClassifier, best_of, several
 from .logistic import descend
-from .multinomial import MultinomialClassifier, warn
+from .multinomial import warn
 from .validation import (
     check_choice,
     check_finite,
-    check_length,
     check_positive,
     generator,
     read_codes,
     read_rows,
     read_sample_weight,
-    shown,
 )
 
 LOWEST, HIGHEST = 1e-6, 1e5  # the range of Cs=45
@@ -39,7 +36,7 @@ RISEN = 1e-3  # of the lowest log loss: more than rounding
 TEMPERATURES = (0.05, 20.0)
 
 
-class LinearProbe(MultinomialClassifier):
+class LinearProbe(ChosenClassifier):
     """Multinomial logistic regression with C chosen by validation.
 
     Walks from strong to weak penalty, each C warm-started from the one before, until accuracy on
@@ -211,64 +208,6 @@ class LinearProbe(MultinomialClassifier):
                 + ("" if interrupted else f": raise max_iter={self.max_iter}, or tol={self.tol}")
             )
 
-    # -- what to fit on and what to judge on -----------------------------------------------------
-
-    def _parts(
-        self, X: Any, y: Any, codes: NDArray[np.int32], rng: np.random.Generator
-    ) -> list[splits.Part]:
-        everything = np.arange(len(codes))
-        if isinstance(self.validation, Real):
-            parts = [splits.stratified(codes, float(self.validation), rng)]
-        elif isinstance(self.validation, tuple):
-            parts = [splits.Part(everything, everything[:0])]
-        else:
-            parts = list(splits.folds(self.validation, X, y, codes, self.classes_))
-        if self.shots is None:
-            return parts
-        return [
-            part._replace(train=splits.few(codes, part.train, self.shots, rng)) for part in parts
-        ]
-
-    def _final_index(
-        self, parts: list[splits.Part], codes: NDArray[np.int32], rng: np.random.Generator
-    ) -> NDArray[np.intp]:
-        everything = np.arange(len(codes))
-        one = len(parts) == 1
-        if one and (self.shots is not None or not self.refit or isinstance(self.validation, tuple)):
-            return parts[0].train
-        return everything if self.shots is None else splits.few(codes, everything, self.shots, rng)
-
-    def _part_problem(
-        self,
-        rows: Rows,
-        codes: NDArray[np.int32],
-        weight: NDArray[Any] | None,
-        index: NDArray[np.intp],
-    ) -> Multinomial:
-        if len(index) == len(codes):
-            return self._problem(rows, codes, weight)
-        part = None if weight is None else weight[index]
-        return self._problem(SubsetRows(rows, index), codes[index], part)
-
-    def _held_out(
-        self, rows: Rows, codes: NDArray[np.int32], columns: Any, part: splits.Part
-    ) -> tuple[Rows, NDArray[np.int32]]:
-        if not isinstance(self.validation, tuple):
-            return SubsetRows(rows, part.held_out), codes[part.held_out]
-        X_val, y_val = self.validation
-        val = read_rows(self, X_val)
-        check_finite(val)
-        y_val = np.asarray(y_val)
-        check_length(len(y_val), val.shape[0])
-        place = np.minimum(np.searchsorted(self.classes_, y_val), len(self.classes_) - 1)
-        unknown = np.flatnonzero(self.classes_[place] != y_val)
-        if len(unknown):
-            raise ValueError(
-                f"validation holds class {shown(y_val[unknown[0]])}, which no training row has; "
-                "leave its rows out"
-            )
-        return self._scaled_as(val, columns), place.astype(np.int32)
-
     # -- scaling ---------------------------------------------------------------------------------
 
     def _scaled(self, rows: Rows) -> tuple[Rows, NDArray[Any] | None]:
@@ -277,14 +216,14 @@ class LinearProbe(MultinomialClassifier):
         if self.scale == "standard":
             scaler = StandardScaler(with_mean=False)  # the intercept takes up any mean
             for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-                scaler.partial_fit(rows.block(lo, hi))
+                scaler.partial_fit(rows.gather(np.arange(lo, hi)))
                 rows.release()
             columns = (1.0 / scaler.scale_).astype(rows.dtype)
         return self._scaled_as(rows, columns), columns
 
     def _scaled_as(self, rows: Rows, columns: NDArray[Any] | None) -> Rows:
         if columns is not None:
-            return ScaledRows(rows, columns)
+            return rows.scaled(columns)
         return NormalisedRows(rows) if self.scale == "l2" else rows
 
     def _read(self, X: Any) -> Rows:
@@ -324,25 +263,8 @@ class LinearProbe(MultinomialClassifier):
     def _check(self) -> None:
         super()._check()
         check_choice("scale", self.scale, SCALES)
-        if self.shots is not None:
-            check_positive("shots", self.shots, kind=Integral)
-        if isinstance(self.validation, Real):
-            if isinstance(self.validation, bool) or not 0.0 < float(self.validation) < 1.0:
-                raise ValueError(f"validation={self.validation!r} must lie between 0 and 1")
-        elif isinstance(self.validation, tuple):
-            if len(self.validation) != 2:
-                raise ValueError("validation must be a share, a pair (X_val, y_val) or a splitter")
-        elif self.calibrate or not self.refit:
-            what = "calibrate=True" if self.calibrate else "refit=False"
-            raise ValueError(
-                f"{what} needs one set of held-out rows, and a splitter makes several: "
-                "use validation=0.1 or (X_val, y_val)"
-            )
-
-
-def best_of(path: list[Record]) -> int:
-    """The place of the best top-1 accuracy, the first of equals."""
-    return int(np.argmax([record["top1"] for record in path]))
+        if self.calibrate and not self._one_part:
+            raise several("calibrate=True")
 
 
 def turned(path: list[Record], n_held_out: int) -> bool:

@@ -8,15 +8,23 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_n_features,
+    _check_sample_weight,
+    column_or_1d,
+    validate_data,
+)
 
 from ..labels import Codes, Indicator, Labels, counts
 from ..problem import Weights
-from ..rows import Rows, as_rows
+from ..rows import Rows, as_rows, first_bad
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
     """X as a row store, its shape checked against what was fitted."""
+    if hasattr(X, "as_rows"):  # compressed rows, which scikit-learn would try to make an array of
+        _check_n_features(estimator, X, reset=reset)
+        return X.as_rows()
     X = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
     )
@@ -30,18 +38,10 @@ def check_finite(rows: Rows) -> None:
 
 def check_block(block: Any, lo: int) -> None:
     """Raise at the first NaN or infinity, naming its row (the block's first is lo) and column."""
-    values = block if isinstance(block, np.ndarray) else block.data
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        if isinstance(block, np.ndarray):
-            i, j = bad[0]
-        else:  # where the first bad number of a CSR block stands
-            (k,) = bad[0]
-            i, j = np.searchsorted(block.indptr, k, side="right") - 1, block.indices[k]
-        what = "NaN" if np.isnan(values[tuple(bad[0])]) else "infinity (inf)"
+    bad = first_bad(block)
+    if bad is not None:
+        i, j, value = bad
+        what = "NaN" if np.isnan(value) else "infinity (inf)"
         raise ValueError(
             f"X contains {what} at row {lo + i}, column {j}; "
             "remove or replace it (for instance with sklearn.impute.SimpleImputer)"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..extras import check
-from ..files import PathLike, write_whole
+from ..storage import PathLike, write_whole
 from .onnx import to_onnx
 from .scikit import to_sklearn
 from .torch import torch_bytes

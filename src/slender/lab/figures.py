@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..extras import need
-from ..files import PathLike, write_whole
+from ..storage import PathLike, write_whole
 from .plots import check_format
 
 # Okabe and Ito's, told apart by colour-blind readers, less the yellow that is lost on white

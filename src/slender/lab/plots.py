@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..extras import need
-from ..files import FileError, PathLike, write_whole
+from ..storage import FileError, PathLike, write_whole
 
 FORMATS = (".png", ".pdf", ".svg")
 CURVES = {"top1": "top-1", "top5": "top-5", "mean_per_class": "mean per class"}

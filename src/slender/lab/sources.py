@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from ..estimators.preprocessing import UnitRows
 from ..estimators.splits import stratified
 from ..estimators.validation import check_choice, check_finite
-from ..files import FileError, PathLike, read_dataset
+from ..files import read_dataset
 from ..rows import as_rows
+from ..storage import FileError, PathLike
 from .datasets import digits
 from .idx import read_idx
 

@@ -24,7 +24,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from ..metrics import measure
-from ..rows import Rows, SubsetRows, add_product, map_blocks, product, sum_squares
+from ..rows import Rows, SubsetRows, add_product, map_blocks, product, row_squares
 from .exponential import exp
 
 # What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
@@ -90,7 +90,7 @@ class Multinomial:
             w = self.w[lo:hi]
             with np.errstate(over="ignore", invalid="ignore"):  # the caller asks if all are finite
                 mine[:d] += w @ block
-                mine[d] += w @ sum_squares(block, axis=1)
+                mine[d] += w @ row_squares(block)
 
         sums = np.sum(map_blocks(self.rows, start, work), axis=0)
         self.mean = (sums[:d] / self.total).astype(self.rows.dtype)

@@ -1,8 +1,10 @@
 """The verbs of a row store, and the block products every store gets from them.
 
-    block(lo, hi)    rows lo..hi as something that multiplies: an array or a CSR matrix
-    gather(index)    those rows, likewise
+    block(lo, hi)    rows lo..hi as something that multiplies: an array, a CSR matrix or codes
+    select(index)    those rows, likewise
+    gather(index)    those rows as an array or a CSR matrix
     take(order)      rows a kernel can read, and where each example of `order` lies in them
+    scaled(scale)    the same rows with their columns scaled
     each_block       work on every block, on all cores (threads.py)
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that nothing is ever widened or copied whole
 
@@ -17,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import threads
+from .blocks import as_array, product, row_squares
 from .kernel import KernelRows, kernel_rows
-from .threads import map_blocks
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
 # and its product stay far below the memory a fit may use.
@@ -45,11 +48,15 @@ class Rows(ABC):
 
     @abstractmethod
     def block(self, lo: int, hi: int) -> Any:
-        """Rows lo..hi in the arithmetic's dtype: a dense array or a CSR matrix."""
+        """Rows lo..hi in the arithmetic's dtype, as something that multiplies from both sides."""
 
     @abstractmethod
     def gather(self, index: NDArray[np.intp]) -> Any:
-        """The rows `index`, as a block of their own."""
+        """The rows `index`: a dense array or a CSR matrix."""
+
+    def select(self, index: NDArray[np.intp]) -> Any:
+        """The rows `index` as a block of their own."""
+        return self.gather(index)
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
         """Rows a kernel can read, and the place in them of each example of `order`."""
@@ -59,20 +66,31 @@ class Rows(ABC):
 
     def dense(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The rows `index` as a dense array."""
-        block = self.gather(index)
-        return block if isinstance(block, np.ndarray) else block.toarray()
+        return as_array(self.gather(index))
+
+    def scaled(self, scale: NDArray[Any]) -> "Rows":
+        """Row i is x_i * scale."""
+        from .scaled import ScaledRows  # noqa: PLC0415  (which is a store itself)
+
+        return ScaledRows(self, scale)
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row in the arithmetic's dtype, on average."""
+        """Bytes of one gathered row, on average."""
         return self.shape[1] * self.dtype.itemsize
+
+    def block_rows(self, out_bytes: int) -> int:
+        """Rows of a block, at most, if each is turned into `out_bytes`: what fits in a cache."""
+        return max(1, threads.CACHE_BYTES // max(1, self.row_bytes, out_bytes))
 
     def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
         """Give back memory that only speeds up the next read: pages of a mapped file."""
 
     def each_block(self, work: Callable[[int, int, Any], None], out_bytes: int = 0) -> None:
         """work(lo, hi, block) for every block, on all cores."""
-        map_blocks(self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes)
+        threads.map_blocks(
+            self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes
+        )
 
     def matmat(self, B: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """X B for B (d, m)."""
@@ -91,9 +109,9 @@ class Rows(ABC):
             return np.zeros((self.shape[1], G.shape[1]), self.dtype)
 
         def work(mine: NDArray[Any], lo: int, hi: int, block: Any) -> None:
-            mine += block.T @ G[lo:hi]
+            mine += (G[lo:hi].T @ block).T
 
-        first, *others = map_blocks(self, start, work, G.shape[1] * self.dtype.itemsize)
+        first, *others = threads.map_blocks(self, start, work, G.shape[1] * self.dtype.itemsize)
         for other in others:
             first += other
         return first
@@ -103,30 +121,7 @@ class Rows(ABC):
         out = np.empty(self.shape[0], self.dtype)
 
         def work(lo: int, hi: int, block: Any) -> None:
-            out[lo:hi] = sum_squares(block, axis=1)
+            out[lo:hi] = row_squares(block)
 
         self.each_block(work)
         return out
-
-
-def product(block: Any, B: NDArray[Any], out: NDArray[Any]) -> None:
-    """out = block B for a dense or CSR block."""
-    if isinstance(block, np.ndarray):
-        np.matmul(block, B, out=out)
-    else:
-        out[:] = block @ B
-
-
-def add_product(G: NDArray[Any], block: Any, out: NDArray[Any], scratch: NDArray[Any]) -> None:
-    """out += Gᵀ block for a dense or CSR block; `scratch` is an array like out."""
-    if isinstance(block, np.ndarray):
-        out += np.matmul(G.T, block, out=scratch)
-    else:
-        out += (block.T @ G).T
-
-
-def sum_squares(block: Any, axis: int) -> NDArray[Any]:
-    """Sums of squares over the rows (axis 0) or the columns (axis 1) of a dense or CSR block."""
-    if isinstance(block, np.ndarray):
-        return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", block, block)
-    return np.asarray(block.multiply(block).sum(axis=axis)).ravel()

@@ -11,9 +11,11 @@ from .dense import DenseRows
 
 
 def as_rows(X: Any) -> Rows:
-    """The row store for X: itself, CSR for sparse matrices, dense for anything array-like."""
+    """The row store for X: its own, CSR for sparse matrices, dense for anything array-like."""
     if isinstance(X, Rows):
         return X
+    if hasattr(X, "as_rows"):
+        return X.as_rows()
     return CSRRows(X) if sparse.issparse(X) else DenseRows(X)
 
 

@@ -1,4 +1,4 @@
-"""What a compiled kernel may read: dense or CSR rows, through four verbs.
+"""What a compiled kernel may read: dense, CSR or coded rows, through four verbs.
 
 dot(X, i, w)        x_iᵀ w
 scores(X, i, W, s)  s = W x_i
@@ -91,7 +91,49 @@ class CSR(NamedTuple):
             w[j] += a * D[j] * self.data[p]
 
 
-KernelRows = Dense | CSR
+class Quantised(NamedTuple):
+    """Product-quantised rows: part q of row i is centroid codes[i, q] of its codebook."""
+
+    codes: NDArray[np.uint8]  # (n, n_sq)
+    codebooks: NDArray[Any]  # (n_sq, 256, d_sq)
+
+    def dot(self, i: int, w: NDArray[Any]) -> Any:
+        code, size = self.codes[i], self.codebooks.shape[2]
+        total = w.dtype.type(0)
+        for q in range(len(code)):
+            x, part = self.codebooks[q, code[q]], w[q * size : (q + 1) * size]
+            for j in range(size):
+                total += x[j] * part[j]
+        return total
+
+    def scores(self, i: int, W: NDArray[Any], s: NDArray[Any]) -> None:
+        code, size = self.codes[i], self.codebooks.shape[2]
+        for c in range(len(W)):
+            w, total = W[c], W.dtype.type(0)
+            for q in range(len(code)):
+                x, part = self.codebooks[q, code[q]], w[q * size : (q + 1) * size]
+                for j in range(size):
+                    total += x[j] * part[j]
+            s[c] = total
+
+    def axpy(self, a: Any, i: int, w: NDArray[Any]) -> None:
+        code, size = self.codes[i], self.codebooks.shape[2]
+        a = w.dtype.type(a)
+        for q in range(len(code)):
+            x, part = self.codebooks[q, code[q]], w[q * size : (q + 1) * size]
+            for j in range(size):
+                part[j] += a * x[j]
+
+    def axpy_scaled(self, a: Any, i: int, D: NDArray[Any], w: NDArray[Any]) -> None:
+        code, size = self.codes[i], self.codebooks.shape[2]
+        a = w.dtype.type(a)
+        for q in range(len(code)):
+            x, first = self.codebooks[q, code[q]], q * size
+            for j in range(size):
+                w[first + j] += a * D[first + j] * x[j]
+
+
+KernelRows = Dense | CSR | Quantised
 
 
 def kernel_rows(block: Any) -> KernelRows:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from .base import Rows, sum_squares
+from .base import Rows
+from .blocks import row_squares, times_rows
 
 
 class NormalisedRows(Rows):
@@ -22,6 +22,12 @@ class NormalisedRows(Rows):
     def gather(self, index: NDArray[np.intp]) -> Any:
         return self._normalised(self.rows.gather(index))
 
+    def select(self, index: NDArray[np.intp]) -> Any:
+        return self._normalised(self.rows.select(index))
+
+    def block_rows(self, out_bytes: int) -> int:
+        return self.rows.block_rows(out_bytes)
+
     @property
     def row_bytes(self) -> int:
         return self.rows.row_bytes
@@ -30,8 +36,5 @@ class NormalisedRows(Rows):
         self.rows.release()
 
     def _normalised(self, block: Any) -> Any:
-        norms = np.sqrt(sum_squares(block, axis=1))
-        inverse = np.divide(1.0, norms, out=np.ones_like(norms), where=norms > 0)
-        if isinstance(block, np.ndarray):
-            return block * inverse[:, None]
-        return sparse.csr_array(sparse.diags_array(inverse, dtype=self.dtype) @ block)
+        norms = np.sqrt(row_squares(block))
+        return times_rows(block, np.divide(1.0, norms, out=np.ones_like(norms), where=norms > 0))

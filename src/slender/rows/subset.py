@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Rows
+from .kernel import KernelRows
 
 
 class SubsetRows(Rows):
@@ -17,10 +18,22 @@ class SubsetRows(Rows):
         self.dtype = rows.dtype
 
     def block(self, lo: int, hi: int) -> Any:
-        return self.rows.gather(self.index[lo:hi])
+        return self.rows.select(self.index[lo:hi])
+
+    def select(self, index: NDArray[np.intp]) -> Any:
+        return self.rows.select(self.index[index])
 
     def gather(self, index: NDArray[np.intp]) -> Any:
         return self.rows.gather(self.index[index])
+
+    def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
+        return self.rows.take(self.index[order])
+
+    def scaled(self, scale: NDArray[Any]) -> Rows:
+        return SubsetRows(self.rows.scaled(scale), self.index)
+
+    def block_rows(self, out_bytes: int) -> int:
+        return self.rows.block_rows(out_bytes)
 
     @property
     def row_bytes(self) -> int:

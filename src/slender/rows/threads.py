@@ -44,10 +44,12 @@ def map_blocks(
 
     Of several errors the one of the lowest row is raised.
     """
-    step = max(1, CACHE_BYTES // max(1, rows.row_bytes, out_bytes))
     n = rows.shape[0]
+    count = max(1, -(-n // rows.block_rows(out_bytes)))
+    workers = min(get_num_threads(), MAX_WORKERS, count)
+    count = -(-count // workers) * workers  # as many for each
+    step = max(1, -(-n // count))
     firsts = range(0, n, step)
-    workers = max(1, min(get_num_threads(), MAX_WORKERS, len(firsts)))
     errors: list[tuple[int, Exception]] = []
 
     def target(worker: int) -> Mine:

@@ -179,7 +179,7 @@ def lipschitz(problem: Multinomial, lam: float, rng: np.random.Generator) -> flo
         def work(mine: NDArray[np.float64], lo: int, hi: int, block: Any) -> None:
             S = np.asarray(block @ top) + constant
             S *= problem.w[lo:hi, None]
-            mine[:d] += block.T @ S
+            mine[:d] += (S.T @ block).T
             mine[d:] += S.sum(axis=0, dtype=np.float64)
 
         parts = map_blocks(problem.rows, start, work, Q.shape[1] * problem.rows.dtype.itemsize)

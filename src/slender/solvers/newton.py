@@ -46,7 +46,7 @@ class QuasiNewton:
     ) -> None:
         self.problem = problem
         self.sample = LineSample.draw(problem, rng)
-        self.curvature = curvature or _look_at(problem, rng)
+        self.curvature = curvature or look_at(problem, rng)
         self.pairs = Pairs(memory, problem.rows.dtype)
         self._H0: Inverse
         self.stalled = False
@@ -174,7 +174,7 @@ class QuasiNewton:
         self.point = trial
 
 
-def _look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
+def look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
     active = np.flatnonzero(problem.w)
     m = sample_size(len(active), problem.dense_row_bytes)
     index = np.sort(rng.choice(active, m, replace=False))

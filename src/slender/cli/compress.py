@@ -1,0 +1,103 @@
+"""slender compress: rows as codes, 64 times smaller, that every other command takes as they are."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+
+from .common import Json, Quiet, check_outputs, facts, interruptible, show, write_json
+from .progress import progress_of_rows
+
+
+def compress(
+    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: .pq.")],
+    dsq: Annotated[
+        int | None, typer.Option("--dsq", help="Numbers a byte stands for; 16 if not given.")
+    ] = None,
+    nsq: Annotated[int | None, typer.Option("--nsq", help="Or bytes a row.")] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="Codebooks of this .pq file: for rows that go with those (a test set)."),
+    ] = None,
+    training_rows: Annotated[
+        int | None, typer.Option(help="Rows the codebooks are learned on; 65,536.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the draw of rows and of k-means.")] = None,
+    json: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compress rows by product quantisation."""
+    settings = {"d_sq": dsq, "n_sq": nsq, "training_rows": training_rows, "random_state": seed}
+    given = {name: value for name, value in settings.items() if value is not None}
+    if out.suffix.lower() != ".pq":
+        raise ValueError(f"--out {out}: compressed rows are read back by their suffix; name it .pq")
+    if like is not None and given:
+        flags = {"d_sq": "--dsq", "n_sq": "--nsq", "random_state": "--seed"}
+        first = next(iter(given))
+        raise ValueError(
+            f"--like takes the codebooks of {like} as they are; leave "
+            f"{flags.get(first, '--training-rows')} away"
+        )
+    check_outputs(out, json)
+
+    from ..compress import CompressedMatrix, ProductQuantizer
+    from ..extras import check
+    from ..files import read_matrix
+
+    check("faiss", "slender compress")
+    rows = read_matrix(X)
+    begun = perf_counter()
+    if like is None:
+        quantizer = interruptible(lambda: ProductQuantizer(**given).fit(rows))
+    else:
+        quantizer = ProductQuantizer.of(CompressedMatrix.load(like))
+    trained = perf_counter()
+    with progress_of_rows("compress", rows.shape[0], quiet) as advance:
+        interruptible(lambda: quantizer.encode_to(rows, out, lambda done: advance(done, None)))
+    n_sq, _, d_sq = quantizer.codebooks_.shape
+    n, d = rows.shape
+    results: dict[str, Any] = {
+        "command": "compress",
+        "out": str(out),
+        "rows": n,
+        "features": d,
+        "n_sq": n_sq,
+        "d_sq": d_sq,
+        "bytes": out.stat().st_size,
+        "times_smaller": 4.0 * n * d / out.stat().st_size,
+        "lost": _lost(rows, out),
+        "seconds_codebooks": trained - begun,
+        "seconds_codes": perf_counter() - trained,
+    }
+    write_json(results, json)
+    if not quiet and json != "-":
+        show(facts(_lines(results)))
+
+
+def _lost(rows: Any, out: Path, most: int = 4096) -> float:
+    """The share of the rows' squared deviation from their mean that the codes lose, on a sample."""
+    import numpy as np
+
+    from ..compress import CompressedMatrix
+    from ..rows import as_rows
+
+    M = CompressedMatrix.load(out, check=False)
+    index = np.linspace(0, len(M) - 1, min(most, len(M))).astype(np.intp)
+    sample = as_rows(rows).dense(index).astype(np.float64)
+    spread = float(((sample - sample.mean(axis=0)) ** 2).sum())
+    return float(((sample - M[index].toarray()) ** 2).sum()) / spread if spread > 0 else 0.0
+
+
+def _lines(results: dict[str, Any]) -> dict[str, str]:
+    return {
+        "rows": f"{results['rows']:,}",
+        "features": f"{results['features']:,}",
+        "parts": f"{results['n_sq']:,} of {results['d_sq']} features, a byte each",
+        "bytes": f"{results['bytes']:,}: {results['times_smaller']:.1f} times smaller than float32",
+        "lost": f"{100 * results['lost']:.1f} % of the variance",
+        "seconds": f"{results['seconds_codebooks']:.2f} for codebooks, "
+        f"{results['seconds_codes']:.2f} for codes",
+        "file": results["out"],
+    }

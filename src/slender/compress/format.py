@@ -1,0 +1,114 @@
+"""Compressed rows in one file, `.pq`: a safetensors file that any reader of that format opens.
+
+    codebooks   (n_sq, 256, d_sq) float32 or float64
+    codes       (n, n_sq) uint8, row by row, so that the file can be memory-mapped and read by rows
+    sha256      (32,) uint8: of the document, the codebooks and the codes, in this order
+
+`__metadata__` holds under FORMAT a JSON document with `version` (of this format; a newer one is
+refused) and `slender` (the version that wrote the file).  The checksum comes last because codes are
+written as they are made, block by block.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import __version__
+from ..storage import FileError, PathLike, safetensors_header, write_whole
+
+FORMAT = "slender-codes"
+VERSION = 1
+DTYPES: dict[str, Any] = {
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+    "U8": np.dtype("u1"),
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+DIGEST = 32
+CHUNK = 16 * 2**20  # bytes of codes the checksum reads at a time
+
+
+def write_codes(
+    path: PathLike, codebooks: NDArray[Any], n: int, blocks: Iterable[NDArray[np.uint8]]
+) -> None:
+    """Write n rows of codes, which come as blocks, whole or not at all."""
+    write_whole(path, lambda temporary: _write(temporary, codebooks, n, blocks))
+
+
+def _write(
+    path: Path, codebooks: NDArray[Any], n: int, blocks: Iterable[NDArray[np.uint8]]
+) -> None:
+    document = json.dumps({"version": VERSION, "slender": __version__})
+    shapes = {
+        "codebooks": (codebooks.dtype, codebooks.shape),
+        "codes": (np.dtype("u1"), (n, len(codebooks))),
+        "sha256": (np.dtype("u1"), (DIGEST,)),
+    }
+    header: dict[str, Any] = {"__metadata__": {FORMAT: document}}
+    end = 0
+    for name, (dtype, shape) in shapes.items():
+        begin, end = end, end + int(np.prod(shape)) * dtype.itemsize
+        header[name] = {"dtype": NAMES[dtype], "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # so that the numbers are aligned
+    digest = hashlib.sha256(document.encode())
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        _put(file, digest, np.ascontiguousarray(codebooks).tobytes())
+        rows = 0
+        for block in blocks:
+            _put(file, digest, np.ascontiguousarray(block, np.uint8).tobytes())
+            rows += len(block)
+        if rows != n:
+            raise ValueError(f"{rows} rows of codes came where {n} were announced")
+        file.write(digest.digest())
+
+
+def _put(file: BinaryIO, digest: Any, content: bytes) -> None:
+    file.write(content)
+    digest.update(content)
+
+
+def read_codes(path: PathLike, check: bool = True) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """(codes, codebooks) of a file; the codes are a memory map."""
+    path = Path(path)
+    offset, header = safetensors_header(path)
+    text = header.get("__metadata__", {}).get(FORMAT)
+    if text is None:
+        raise FileError(
+            f"{path}: no compressed rows of slender; they are written by `slender compress`"
+        )
+    document = json.loads(text)
+    if document["version"] > VERSION:
+        raise FileError(
+            f"{path}: compressed rows of format {document['version']}, written by slender "
+            f"{document['slender']}; slender {__version__} reads up to format {VERSION}: "
+            "upgrade slender"
+        )
+    codebooks = np.array(_tensor(path, offset, header["codebooks"]))
+    codes = _tensor(path, offset, header["codes"])
+    if check:
+        digest = hashlib.sha256(text.encode())
+        digest.update(codebooks.tobytes())
+        rows = max(1, CHUNK // codes.shape[1])
+        for lo in range(0, len(codes), rows):
+            digest.update(codes[lo : lo + rows].tobytes())
+        if digest.digest() != _tensor(path, offset, header["sha256"]).tobytes():
+            raise FileError(
+                f"{path}: damaged compressed rows (checksum differs); copy or compress them again"
+            )
+    return codes, codebooks
+
+
+def _tensor(path: Path, offset: int, entry: dict[str, Any]) -> NDArray[Any]:
+    shape = tuple(entry["shape"])
+    if 0 in shape:
+        return np.empty(shape, DTYPES[entry["dtype"]])
+    begin = offset + entry["data_offsets"][0]
+    return np.memmap(path, DTYPES[entry["dtype"]], "r", begin, shape)

@@ -1,0 +1,183 @@
+"""ProductQuantizer: codebooks learned by k-means, and rows turned into codes."""
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators.validation import check_block, check_positive, generator, read_rows
+from ..extras import need
+from ..rows import Rows, as_array, blocks
+from ..rows.lookup import CENTROIDS
+from ..storage import PathLike
+from .format import write_codes
+from .matrix import CompressedMatrix
+
+D_SQ = 16  # numbers a byte stands for: 64 times smaller than float32, as in the paper
+TRAINING_ROWS = 65_536  # 256 a centroid: k-means gains nothing from more
+
+
+class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns rows into codes: each part of d_sq numbers becomes the nearest of 256 centroids.
+
+    Codebooks come from faiss (`pip install slender[compress]`); codes are read without it.
+
+    Parameters
+    ----------
+    n_sq : int, optional
+        Number of parts, bytes a row.
+    d_sq : int, optional
+        Numbers a part; 16 where neither is given, or the largest divisor of d below.
+        One of the two says all: d = n_sq d_sq.
+    training_rows : int, default 65,536
+        Rows the codebooks are learned on, drawn with the seed.
+    n_iter : int, default 25
+        Iterations of k-means.
+    random_state : seed
+
+    Attributes
+    ----------
+    codebooks_ : array (n_sq, 256, d_sq), float32
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, pytest
+    >>> _ = pytest.importorskip("faiss")
+    >>> from slender import ProductQuantizer
+    >>> X = np.random.default_rng(0).standard_normal((1000, 32)).astype(np.float32)
+    >>> quantizer = ProductQuantizer(d_sq=4, random_state=0).fit(X)
+    >>> M = quantizer.encode(X)
+    >>> M.shape, M.codes.shape
+    ((1000, 32), (1000, 8))
+    >>> float(np.mean((quantizer.decode(M) - X) ** 2)) < 0.5
+    True
+    """
+
+    codebooks_: NDArray[np.float32]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_sq: int | None = None,
+        d_sq: int | None = None,
+        *,
+        training_rows: int = TRAINING_ROWS,
+        n_iter: int = 25,
+        random_state: Any = None,
+    ) -> None:
+        self.n_sq = n_sq
+        self.d_sq = d_sq
+        self.training_rows = training_rows
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "ProductQuantizer":
+        """Learn the codebooks on some of the rows."""
+        faiss = need("faiss", "ProductQuantizer")
+        check_positive("training_rows", self.training_rows, kind=Integral)
+        check_positive("n_iter", self.n_iter, kind=Integral)
+        rows = read_rows(self, X, reset=True)
+        n, d = rows.shape
+        n_sq = self._parts(d)
+        if min(n, self.training_rows) < CENTROIDS:
+            raise ValueError(
+                f"{min(n, self.training_rows)} rows (n_samples) to learn {CENTROIDS} centroids a "
+                f"part from; give {CENTROIDS} at least"
+            )
+        rng = generator(self.random_state)
+        chosen = np.sort(rng.permutation(n)[: self.training_rows])
+        sample = as_array(rows.gather(chosen)).astype(np.float32, copy=False)
+        check_block(sample, 0)
+        trained = faiss.ProductQuantizer(d, n_sq, 8)
+        trained.cp.seed = int(rng.integers(2**31 - 1))
+        trained.cp.niter = int(self.n_iter)
+        trained.cp.max_points_per_centroid = -(-self.training_rows // CENTROIDS)
+        trained.cp.min_points_per_centroid = 1  # 39 by default, below which it warns
+        trained.train(np.ascontiguousarray(sample))
+        centroids = faiss.vector_to_array(trained.centroids)
+        self.codebooks_ = centroids.reshape(n_sq, CENTROIDS, d // n_sq).copy()
+        return self
+
+    def encode(self, X: Any, progress: Callable[[int], object] | None = None) -> CompressedMatrix:
+        """The codes of X, block by block; `progress` is told the rows done."""
+        rows = self._read(X)
+        codes = np.empty((rows.shape[0], len(self.codebooks_)), np.uint8)
+        done = 0
+        for block in self._encoded(rows, progress):
+            codes[done : done + len(block)] = block
+            done += len(block)
+        return CompressedMatrix(codes, self.codebooks_)
+
+    def encode_to(
+        self, X: Any, path: PathLike, progress: Callable[[int], object] | None = None
+    ) -> None:
+        """Write the codes of X to a file as they are made: for codes that are large themselves."""
+        rows = self._read(X)
+        write_codes(path, self.codebooks_, rows.shape[0], self._encoded(rows, progress))
+
+    def decode(self, M: CompressedMatrix) -> NDArray[Any]:
+        """The reconstructed rows of codes made with these codebooks."""
+        check_is_fitted(self)
+        if M.codes.shape[1] != len(self.codebooks_):
+            raise ValueError(
+                f"M has {M.codes.shape[1]} parts but the codebooks {len(self.codebooks_)}"
+            )
+        return CompressedMatrix(M.codes, self.codebooks_).toarray()
+
+    transform = encode
+    inverse_transform = decode
+
+    @classmethod
+    def of(cls, M: CompressedMatrix) -> "ProductQuantizer":
+        """The quantizer that made M: to encode more rows with the same codebooks."""
+        made = cls(n_sq=len(M.codebooks))
+        made.codebooks_ = M.codebooks.astype(np.float32)
+        made.n_features_in_ = M.shape[1]
+        return made
+
+    def _read(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return read_rows(self, X)
+
+    def _encoded(
+        self, rows: Rows, progress: Callable[[int], object] | None
+    ) -> Iterator[NDArray[np.uint8]]:
+        faiss = need("faiss", "ProductQuantizer")
+        n_sq, _, d_sq = self.codebooks_.shape
+        coder = faiss.ProductQuantizer(n_sq * d_sq, n_sq, 8)
+        faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
+        for lo, hi in blocks(rows.shape[0], rows.row_bytes):
+            block = as_array(rows.gather(np.arange(lo, hi)))
+            check_block(block, lo)
+            yield coder.compute_codes(np.ascontiguousarray(block, np.float32))
+            rows.release()
+            if progress is not None:
+                progress(hi)
+
+    def _parts(self, d: int) -> int:
+        """n_sq for d features."""
+        if self.n_sq is not None and self.d_sq is not None:
+            raise ValueError("n_sq and d_sq say the same thing; give one of them")
+        name, given = ("n_sq", self.n_sq) if self.d_sq is None else ("d_sq", self.d_sq)
+        divisors = np.array([k for k in range(1, d + 1) if d % k == 0])
+        if given is None:
+            return d // int(divisors[divisors <= D_SQ].max())
+        check_positive(name, given, kind=Integral)
+        if d % given:
+            below, above = divisors[divisors < given], divisors[divisors > given]
+            nearest = [int(end[k]) for end, k in ((below, -1), (above, 0)) if len(end)]
+            raise ValueError(
+                f"{name}={given} does not divide the {d} features; "
+                f"the nearest that do: {' and '.join(map(str, nearest))}"
+            )
+        return int(given) if name == "n_sq" else d // int(given)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,114 @@
+"""What the probes share: a penalty chosen on rows kept aside, and which rows those are."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import Multinomial
+from ..rows import Rows, SubsetRows
+from ..solvers.loop import Record
+from . import splits
+from .multinomial import MultinomialClassifier
+from .validation import check_finite, check_length, check_positive, read_rows, shown
+
+
+class ChosenClassifier(MultinomialClassifier):
+    """Base of the estimators that choose their penalty by validation."""
+
+    validation: Any
+    shots: int | None
+    refit: bool
+
+    path_: list[Record]
+
+    def _check(self) -> None:
+        super()._check()
+        if self.shots is not None:
+            check_positive("shots", self.shots, kind=Integral)
+        if isinstance(self.validation, Real):
+            if isinstance(self.validation, bool) or not 0.0 < float(self.validation) < 1.0:
+                raise ValueError(f"validation={self.validation!r} must lie between 0 and 1")
+        elif isinstance(self.validation, tuple):
+            if len(self.validation) != 2:
+                raise ValueError("validation must be a share, a pair (X_val, y_val) or a splitter")
+        elif not self.refit:
+            raise several("refit=False")
+
+    @property
+    def _one_part(self) -> bool:
+        """Is there one set of held-out rows, not a splitter's several?"""
+        return isinstance(self.validation, Real | tuple)
+
+    def _parts(
+        self, X: Any, y: Any, codes: NDArray[np.int32], rng: np.random.Generator
+    ) -> list[splits.Part]:
+        everything = np.arange(len(codes))
+        if isinstance(self.validation, Real):
+            parts = [splits.stratified(codes, float(self.validation), rng)]
+        elif isinstance(self.validation, tuple):
+            parts = [splits.Part(everything, everything[:0])]
+        else:
+            parts = list(splits.folds(self.validation, X, y, codes, self.classes_))
+        if self.shots is None:
+            return parts
+        return [
+            part._replace(train=splits.few(codes, part.train, self.shots, rng)) for part in parts
+        ]
+
+    def _final_index(
+        self, parts: list[splits.Part], codes: NDArray[np.int32], rng: np.random.Generator
+    ) -> NDArray[np.intp]:
+        everything = np.arange(len(codes))
+        one = len(parts) == 1
+        if one and (self.shots is not None or not self.refit or isinstance(self.validation, tuple)):
+            return parts[0].train
+        return everything if self.shots is None else splits.few(codes, everything, self.shots, rng)
+
+    def _part_problem(
+        self,
+        rows: Rows,
+        codes: NDArray[np.int32],
+        weight: NDArray[Any] | None,
+        index: NDArray[np.intp],
+    ) -> Multinomial:
+        if len(index) == len(codes):
+            return self._problem(rows, codes, weight)
+        part = None if weight is None else weight[index]
+        return self._problem(SubsetRows(rows, index), codes[index], part)
+
+    def _held_out(
+        self, rows: Rows, codes: NDArray[np.int32], columns: Any, part: splits.Part
+    ) -> tuple[Rows, NDArray[np.int32]]:
+        if not isinstance(self.validation, tuple):
+            return SubsetRows(rows, part.held_out), codes[part.held_out]
+        X_val, y_val = self.validation
+        val = read_rows(self, X_val)
+        check_finite(val)
+        y_val = np.asarray(y_val)
+        check_length(len(y_val), val.shape[0])
+        place = np.minimum(np.searchsorted(self.classes_, y_val), len(self.classes_) - 1)
+        unknown = np.flatnonzero(self.classes_[place] != y_val)
+        if len(unknown):
+            raise ValueError(
+                f"validation holds class {shown(y_val[unknown[0]])}, which no training row has; "
+                "leave its rows out"
+            )
+        return self._scaled_as(val, columns), place.astype(np.int32)
+
+    def _scaled_as(self, rows: Rows, columns: NDArray[Any] | None) -> Rows:
+        """Other rows, scaled as those that are fitted."""
+        return rows
+
+
+def several(what: str) -> ValueError:
+    return ValueError(
+        f"{what} needs one set of held-out rows, and a splitter makes several: "
+        "use validation=0.1 or (X_val, y_val)"
+    )
+
+
+def best_of(path: list[Record]) -> int:
+    """The place of the best top-1 accuracy, the first of equals."""
+    return int(np.argmax([record["top1"] for record in path]))

@@ -1,0 +1,286 @@
+"""TraceNormClassifier: multinomial regression of low rank, by rank-one descent."""
+
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import Multinomial
+from ..problem.tracenorm import Factors, raw_intercepts, singular_values
+from ..rows import one_blas_thread
+from ..solvers.loop import Clock, Record, run
+from ..solvers.rankone import PAIRS, RankOne
+from .multinomial import MultinomialClassifier, warn
+from .validation import check_positive, generator, read_codes, read_rows, read_sample_weight
+
+DEFAULT_SHARE = 0.1  # of lambda1_max_, where lambda1 is not given
+
+
+class LowRankClassifier(MultinomialClassifier):
+    """A model held as intercept_ and W = V diag(theta) Uᵀ: scores cost r (d + C) a row."""
+
+    U_: NDArray[Any]  # (d, r)
+    theta_: NDArray[np.float64]  # (r,)
+    V_: NDArray[Any]  # (C, r)
+    rank_: int
+
+    @property
+    def coef_(self) -> NDArray[Any]:  # type: ignore[override]  # made from the factors, never set
+        """(C, d), made on demand; (1, d) for two classes."""
+        return self._left @ self.U_.T
+
+    @property
+    def _left(self) -> NDArray[Any]:
+        """V diag(theta), (C, r); the difference of its two rows for two classes."""
+        left = self.V_ * self.theta_.astype(self.V_.dtype)
+        return left[1:] - left[:1] if len(left) == 2 else left
+
+    @property
+    def _class_rows(self) -> int:
+        return len(self.intercept_)
+
+    @property
+    def _weights_dtype(self) -> Any:
+        return self.U_.dtype
+
+    def _linear(self, block: Any) -> NDArray[Any]:
+        left, (d, r) = self._left, self.U_.shape
+        if r * (d + len(left)) < d * len(left):
+            return np.asarray((block @ self.U_) @ left.T)
+        return np.asarray(block @ (self.U_ @ left.T))
+
+    def _keep_factors(self, problem: Multinomial, at: Factors) -> None:
+        self.U_, self.theta_, self.V_ = at.U, at.theta, at.V
+        self.rank_ = len(at.theta)
+        b = raw_intercepts(problem, at)
+        self.intercept_ = (b[1:] - b[:1] if len(b) == 2 else b).astype(at.U.dtype)
+
+
+class TraceNormClassifier(LowRankClassifier):
+    """Multinomial logistic regression whose weight matrix has few singular values.
+
+    Minimises (Harchaoui et al. 2012, eq. 4)
+
+        lambda1 ‖W‖_* + lambda2 ‖W‖² + 1/n Σ_i c_i (ln Σ_c exp s_ic - s_iy),    s = W x + b
+
+    ‖W‖_* being the sum of W's singular values, by rank-one descent (slender/solvers/rankone.py),
+    until the objective is proved to be within `tol` of its minimum.  Classes then share a few
+    directions of the features: W = V diag(theta) Uᵀ.
+
+    Parameters
+    ----------
+    lambda1 : float, optional
+        Weight of the trace norm; a tenth of `lambda1_max_`, above which W = 0, if not given.
+    lambda2 : float, default 1e-4
+        Weight of the squared norm; may be 0.
+    tol : float, default 1e-3
+        Stop when gap_ <= tol * objective_.
+    epsilon : float, optional
+        Stop by the paper's conditions (C1) and (C2) at this threshold instead: absolute, in units
+        of lambda1.
+    fit_intercept : bool, default False
+        Unpenalised intercepts.
+    max_iter : int, default 200
+        Most steps; each reads X twice.
+    pairs : int, default 32
+        Singular pairs taken at a step; the paper takes one.
+    turn : bool, default True
+        Turn the atoms as well as weighing them (step 5 of the solver); False is the paper's
+        algorithm, which reads X more often.
+    class_weight : None, "balanced" or dict
+    callbacks : list of callables, called with (record, weights) after each step
+        A true answer ends the fit.
+    random_state : seed
+
+    Attributes
+    ----------
+    U_, theta_, V_ : arrays (n_features, rank_), (rank_,), (n_classes, rank_)
+        Singular vectors and values of W.  The model is stored and applied in this form.
+    rank_ : int
+    coef_ : array (n_classes, n_features), made on demand; (1, n_features) for two classes
+    intercept_, classes_, n_features_in_
+    lambda1_, lambda1_max_ : float
+        What was used; and from where on W = 0.
+    gap_, objective_ : float
+        objective - minimum is at most gap_ (slender/problem/tracenorm.py).
+    n_iter_ : int
+        Times X was read.
+    trace_ : list of dict
+        A record a step: seconds, passes, objective, gap, rank.
+
+    Notes
+    -----
+    Ctrl-C ends the fit early with a warning and keeps what was reached.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from slender import TraceNormClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = TraceNormClassifier(fit_intercept=True, random_state=0).fit(X[:1300], y[:1300])
+    >>> model.rank_ < 10
+    True
+    >>> model.gap_ <= 1e-3 * model.objective_
+    True
+    >>> model.score(X[1300:], y[1300:]) > 0.88
+    True
+    """
+
+    def __init__(
+        self,
+        lambda1: float | None = None,
+        lambda2: float = 1e-4,
+        *,
+        tol: float = 1e-3,
+        epsilon: float | None = None,
+        fit_intercept: bool = False,
+        max_iter: int = 200,
+        pairs: int = PAIRS,
+        turn: bool = True,
+        class_weight: Any = None,
+        callbacks: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.tol = tol
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.pairs = pairs
+        self.turn = turn
+        self.class_weight = class_weight
+        self.callbacks = callbacks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TraceNormClassifier":
+        """Fit to the certified optimum."""
+        self._check()
+        rows = read_rows(self, X, reset=True)
+        codes = read_codes(self, y, rows.shape[0])
+        weight = read_sample_weight(sample_weight, rows)
+        clock = Clock()
+        with clock, one_blas_thread():
+            problem = self._problem(rows, codes, weight)
+            solver = RankOne(problem, generator(self.random_state), self.pairs, self.turn)
+            self.lambda1_max_ = lambda1_max(solver)
+            share = DEFAULT_SHARE * self.lambda1_max_
+            self.lambda1_ = float(share if self.lambda1 is None else self.lambda1)
+            solver.set_penalties(self.lambda1_, float(self.lambda2), self.epsilon)
+        self.trace_ = []
+        ended = ""
+        try:
+            with one_blas_thread():
+                run(
+                    descend(solver, self.tol, self.epsilon, self.max_iter),
+                    clock,
+                    lambda: (solver.here.at.W, raw_intercepts(problem, solver.here.at)),
+                    self.trace_,
+                    self.callbacks or (),
+                )
+        except KeyboardInterrupt:
+            if not self.trace_:
+                raise
+            ended = "interrupted: "
+        self._keep_factors(problem, solver.here.at)
+        self.gap_, self.objective_ = solver.gap, solver.objective
+        self.n_iter_ = problem.passes
+        self._say(solver, ended)
+        return self
+
+    def path(
+        self,
+        X: Any,
+        y: Any,
+        n_lambda1: int = 10,
+        n_lambda2: int = 10,
+        alpha: float | None = None,
+        validation: Any = 0.1,
+    ) -> Any:
+        """A grid of penalties with this estimator's other settings: a fitted TraceNormProbe.
+
+        Its path_ has a record for each pair, its models_ the factors; it has chosen a pair and
+        fitted it.
+        """
+        from .tracenorm_probe import TraceNormProbe  # noqa: PLC0415  (which needs this file)
+
+        own = ("tol", "max_iter", "fit_intercept", "pairs", "turn", "class_weight", "random_state")
+        settings = {name: getattr(self, name) for name in own}
+        probe = TraceNormProbe(n_lambda1, n_lambda2, alpha=alpha, validation=validation, **settings)
+        return probe.fit(X, y)
+
+    def _check(self) -> None:
+        super()._check()
+        check_penalties(self.lambda1, self.lambda2)
+        check_positive("pairs", self.pairs, kind=Integral)
+        if self.epsilon is not None:
+            check_positive("epsilon", self.epsilon)
+
+    def _say(self, solver: RankOne, ended: str) -> None:
+        if self.lambda1_ >= self.lambda1_max_:
+            answer = "its most frequent class" if self.fit_intercept else "the same class"
+            warn(
+                f"lambda1={self.lambda1_:.4g} is not below lambda1_max_={self.lambda1_max_:.4g}: "
+                f"W = 0 is the optimum and every row gets {answer}; use a smaller lambda1"
+            )
+        elif not finished(solver, self.tol, self.epsilon):
+            advice = f"raise max_iter={self.max_iter}, or tol={self.tol}"
+            if solver.stalled:
+                advice = f"{solver.Z.dtype} allows no further step: raise tol={self.tol}"
+                if solver.Z.dtype != np.float64:
+                    advice += ", or fit float64 features"
+            warn(
+                f"{ended}after reading X {self.n_iter_} times the objective {self.objective_:.6g} "
+                f"is proved to lie within {self.gap_:.2g} "
+                f"({self.gap_ / max(self.objective_, 1e-300):.1e} of it) of its minimum"
+                + ("" if ended else f": {advice}")
+            )
+
+
+def lambda1_max(solver: RankOne) -> float:
+    """‖∇R(0)‖, the largest singular value of the gradient at W = 0, where a new solver stands."""
+    return float(singular_values(solver.here.G)[0])
+
+
+def check_penalties(lambda1: Any, lambda2: Any) -> None:
+    check_positive("lambda2", lambda2, zero=True)
+    if isinstance(lambda1, Real) and lambda1 == 0:
+        raise ValueError(
+            "lambda1=0 leaves no trace norm; use LogisticClassifier(C=1/(2 n lambda2)), "
+            "which minimises the same objective"
+        )
+    if lambda1 is not None:
+        check_positive("lambda1", lambda1)
+
+
+def finished(solver: RankOne, tol: float, epsilon: float | None) -> bool:
+    """Is the goal reached: a proved gap, or the paper's conditions?"""
+    if epsilon is not None:
+        return solver.optimal(epsilon)
+    return solver.gap <= tol * solver.objective
+
+
+def descend(
+    solver: RankOne, tol: float, epsilon: float | None, max_iter: int
+) -> Iterator[Callable[[], Record]]:
+    """The steps of a fit, the first being the start itself."""
+
+    def record() -> Record:
+        return {
+            "passes": float(solver.problem.passes),
+            "objective": solver.objective,
+            "gap": solver.gap,
+            "rank": float(len(solver.here.at.theta)),
+        }
+
+    def step() -> Record:
+        solver.step(tol)
+        return record()
+
+    yield record
+    for _ in range(max_iter):
+        if finished(solver, tol, epsilon) or solver.stalled:
+            break
+        yield step

@@ -1,0 +1,211 @@
+"""TraceNormProbe: both penalties of the trace norm chosen along a path, on rows kept aside."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem.tracenorm import Factors, raw_intercepts
+from ..rows import one_blas_thread
+from ..solvers.loop import Clock, Record, run
+from ..solvers.path import mean_record
+from ..solvers.rankone import PAIRS, RankOne
+from ..solvers.tracepath import TraceWalker, grid
+from .chosen import ChosenClassifier, best_of
+from .multinomial import warn
+from .tracenorm import LowRankClassifier, descend, lambda1_max
+from .validation import (
+    check_finite,
+    check_positive,
+    generator,
+    read_codes,
+    read_rows,
+    read_sample_weight,
+)
+
+LAMBDA1 = 1.0, 0.01  # of lambda1_max_: where the path begins and ends
+LAMBDA2 = 1e-2, 1e-6
+PENALTIES = ("lambda1", "lambda2")
+
+
+class TraceNormProbe(LowRankClassifier, ChosenClassifier):
+    """TraceNormClassifier with lambda1 and lambda2 chosen by validation.
+
+    Walks a grid of penalties from strong to weak, every pair warm-started from its neighbour, then
+    fits the pair of best accuracy on the held-out rows to all rows.
+
+    Parameters
+    ----------
+    n_lambda1, n_lambda2 : int, default 10
+        Values of each, evenly in their logarithm: lambda1 from lambda1_max_ to 0.01 of it, lambda2
+        from 1e-2 to 1e-6.
+    alpha : float between 0 and 1, optional
+        Ratio of one value to the one before (the paper's alpha), in place of those ends.
+    validation : float, (X_val, y_val), or a splitter, default 0.1
+        A share of each class held out; rows of their own; or scikit-learn's cross-validation.
+    shots : int, optional
+        Fit on so many rows of each class, drawn with the seed.
+    refit : bool, default True
+        Fit the chosen pair to all rows of X; else keep the model of the training part.
+    tol, max_iter, fit_intercept, pairs, turn, class_weight, random_state
+        As in TraceNormClassifier; max_iter is for each pair.
+    callbacks : list of callables, called with (record of path_, weights) after each pair
+        A true answer ends the path.
+
+    Attributes
+    ----------
+    lambda1_, lambda2_ : float
+        The pair of best top-1 accuracy on the held-out rows, the first of equals on the path.
+    lambda1_max_ : float
+        Of the training part.
+    path_ : list of dict
+        For each pair: lambda1, lambda2, objective, gap, rank, trace_norm, top1, top5,
+        mean_per_class and log_loss on the held-out rows, passes, seconds.  Folds are averaged.
+    models_ : list of Factors (U, theta, V, b)
+        The model of each pair on the (first) training part, in factored form; b are the scores of
+        that part's mean row.
+    U_, theta_, V_, rank_, coef_, intercept_, classes_, gap_, objective_, n_iter_, trace_
+        Of the final fit, as in TraceNormClassifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from slender import TraceNormProbe
+    >>> X, y = load_digits(return_X_y=True)
+    >>> probe = TraceNormProbe(5, 2, fit_intercept=True, random_state=0)
+    >>> probe.fit(X[:1300] / 16, y[:1300]).rank_ < 10
+    True
+    >>> len(probe.path_)
+    10
+    """
+
+    def __init__(
+        self,
+        n_lambda1: int = 10,
+        n_lambda2: int = 10,
+        *,
+        alpha: float | None = None,
+        validation: Any = 0.1,
+        shots: int | None = None,
+        refit: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        fit_intercept: bool = False,
+        pairs: int = PAIRS,
+        turn: bool = True,
+        class_weight: Any = None,
+        callbacks: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_lambda1 = n_lambda1
+        self.n_lambda2 = n_lambda2
+        self.alpha = alpha
+        self.validation = validation
+        self.shots = shots
+        self.refit = refit
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.pairs = pairs
+        self.turn = turn
+        self.class_weight = class_weight
+        self.callbacks = callbacks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TraceNormProbe":
+        """Walk the path, choose the penalties, fit them."""
+        self._check()
+        rng = generator(self.random_state)
+        rows = read_rows(self, X, reset=True)
+        check_finite(rows)  # before any split, so that an error names the user's row
+        codes = read_codes(self, y, rows.shape[0])
+        weight = read_sample_weight(sample_weight, rows)
+        parts = self._parts(X, y, codes, rng)
+        with one_blas_thread():
+            walkers = []
+            for part in parts:
+                problem = self._part_problem(rows, codes, weight, part.train)
+                solver = RankOne(problem, rng, self.pairs, self.turn)
+                walkers.append(
+                    TraceWalker(problem, self._held_out(rows, codes, None, part), solver)
+                )
+            self.lambda1_max_ = max(lambda1_max(walker.solver) for walker in walkers)
+            interrupted = self._walk(walkers)
+            best = best_of(self.path_)
+            self.lambda1_, self.lambda2_ = (self.path_[best][name] for name in PENALTIES)
+            index = self._final_index(parts, codes, rng)
+            problem = self._part_problem(rows, codes, weight, index)
+            solver = RankOne(problem, rng, self.pairs, self.turn, self.models_[best])
+            self._finish(solver, interrupted)
+        return self
+
+    def _walk(self, walkers: list[TraceWalker]) -> bool:
+        """path_ and models_; whether Ctrl-C ended it."""
+        self.path_: list[Record] = []
+        self.models_: list[Factors] = []
+        try:
+            for lambda1, lambda2 in grid(*self._penalties()):
+                records = [
+                    walker.walk_to(lambda1, lambda2, self.tol, self.max_iter) for walker in walkers
+                ]
+                penalties = {"lambda1": lambda1, "lambda2": lambda2}
+                self.path_.append({**penalties, **mean_record(records)})
+                self.models_.append(walkers[0].solver.here.at)
+                answers = [
+                    call(self.path_[-1], lambda: weights(walkers[0].solver))
+                    for call in self.callbacks or ()
+                ]
+                if any(answers):
+                    break
+        except KeyboardInterrupt:
+            if not self.path_:
+                raise
+            return True
+        return False
+
+    def _penalties(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        first, last = (self.lambda1_max_ * share for share in LAMBDA1)
+        return self._values(first, last, self.n_lambda1), self._values(*LAMBDA2, self.n_lambda2)
+
+    def _values(self, first: float, last: float, number: int) -> NDArray[np.float64]:
+        if self.alpha is not None:
+            return np.asarray(first * float(self.alpha) ** np.arange(number))
+        return np.geomspace(first, last, number)
+
+    def _finish(self, solver: RankOne, interrupted: bool) -> None:
+        """Fit the chosen pair to a proved accuracy, from the path's model."""
+        problem = solver.problem
+        solver.set_penalties(self.lambda1_, self.lambda2_)
+        self.trace_ = []
+        steps = descend(solver, self.tol, None, 0 if interrupted else self.max_iter)
+        try:
+            run(steps, Clock(), lambda: weights(solver), self.trace_)
+        except KeyboardInterrupt:
+            if not self.trace_:
+                raise
+            interrupted = True
+        self._keep_factors(problem, solver.here.at)
+        self.gap_, self.objective_ = solver.gap, solver.objective
+        self.n_iter_ = problem.passes
+        if interrupted or self.gap_ > self.tol * self.objective_:
+            warn(
+                ("interrupted: " if interrupted else "")
+                + f"the objective at lambda1={self.lambda1_:.3g}, lambda2={self.lambda2_:.3g} is "
+                f"proved to lie within {self.gap_:.2g} ({self.gap_ / self.objective_:.1e} of it) "
+                "of its minimum"
+                + ("" if interrupted else f": raise max_iter={self.max_iter}, or tol={self.tol}")
+            )
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("n_lambda1", "n_lambda2", "pairs"):
+            check_positive(name, getattr(self, name), kind=Integral)
+        if self.alpha is not None and not 0.0 < float(self.alpha) < 1.0:
+            raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1")
+
+
+def weights(solver: RankOne) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(W, b) of a solver, for callbacks."""
+    at = solver.here.at
+    return at.W, raw_intercepts(solver.problem, at)

@@ -1,0 +1,158 @@
+"""The trace-norm objective (004, eq. 4) and how far above its minimum a point can be.
+
+    J(W, b) = lambda1 ‖W‖_* + lambda2 ‖W‖² + R(W, b),    R = Σ_i w_i ( ln Σ_c exp s_ic - s_iy )
+
+with s = W x + b and w_i = c_i/n; ‖·‖_* is the sum of singular values.  W = V diag(theta) Uᵀ is held
+in factors, U (d, r) and V (C, r) with orthonormal columns, so that ‖W‖_* = Σ theta.  With
+Z = X U (n, r) in memory the risk costs n r C instead of n d C, and nothing reads X again: it is the
+multinomial problem of the rows z_i (multinomial.py), W being there A = V diag(theta), (C, r).
+X is read for the gradient G = Σ w_i (p_i - e_y) x_iᵀ alone, (C, d), and for X u of a new atom u.
+
+Certificate.  For q_i in the simplex with Σ w_i (q_i - e_y) = 0 where there is an intercept, and
+G(q) = Σ w_i (q_i - e_y) x_iᵀ, Fenchel's dual of J is, with sigma_j the singular values of G(q),
+
+    D(q) = Σ w_i H(q_i) - Σ_j (sigma_j - lambda1)₊² / (4 lambda2)   <=  J*,
+    Σ w_i H(q_i) = R - Σ w_i KL(q_i‖p_i) - <G(q), W>                                  (algebra)
+
+since the conjugate of lambda1 ‖·‖_* + lambda2 ‖·‖² at M is dist²(M)/(4 lambda2), dist(M) being the
+Frobenius distance of M from the spectral ball of radius lambda1: the norm of (sigma - lambda1)₊.
+Three liberties make it a bound that can be used:
+
+* q = (1 - a) e_y + a q' with a in [0, 1]: then G(q) = a G(q') and H(q) >= a H(q'), by concavity.
+  The best a is found on a line; it is what makes the bound tight for small lambda2, and for
+  lambda2 = 0 it is min(1, lambda1/sigma_1).
+* without an intercept q' = p.  With one, q' as in certificate.py: G(q') = G - g x̄ᵀ + E with
+  ‖E‖ <= e = sigma sqrt(beta/2), and KL <= beta.
+* dist moves by at most ‖E‖, and <E, W> by at most ‖E‖ ‖W‖; rounding in G is counted in e.
+
+    J - J*  <=  J - max_a [ a (R - beta - <G - g x̄ᵀ, W> - e ‖W‖) - (dist(a G) + a e)²/(4 lambda2) ]
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from ..rows import add_product, map_blocks
+from .certificate import ROUNDING, newton_intercepts
+from .multinomial import Multinomial, Point, softmax_rows
+
+MISSED = 1e-6  # of the intercepts' condition, at most
+
+
+class Factors(NamedTuple):
+    """W = V diag(theta) Uᵀ and the score b of the mean row (b' of multinomial.py)."""
+
+    U: NDArray[Any]  # (d, r), orthonormal
+    theta: NDArray[np.float64]  # (r,) decreasing, positive
+    V: NDArray[Any]  # (C, r), orthonormal
+    b: NDArray[np.float64]  # (C,)
+
+    @property
+    def A(self) -> NDArray[Any]:
+        """W in the coordinates of U, (C, r)."""
+        return self.V * self.theta.astype(self.V.dtype)
+
+    @property
+    def W(self) -> NDArray[Any]:
+        return self.A @ self.U.T
+
+
+def raw_intercepts(problem: Multinomial, at: Factors) -> NDArray[np.float64]:
+    """The intercepts that raw rows want, from the scores of the mean row.
+
+    A shift common to all classes, which changes nothing, is taken away.
+    """
+    b = at.b - at.A.astype(np.float64) @ (problem.mean @ at.U).astype(np.float64)
+    return b - b.mean() if problem.intercept else np.zeros_like(b)
+
+
+def risk_gradient(
+    problem: Multinomial, Z: NDArray[Any], at: Factors
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """G - g x̄ᵀ (C, d), the gradient of R in centred coordinates, and a_c = Σ w p (1 - p), (C,).
+
+    X is read once; Z = X U gives the scores.
+    """
+    problem.passes += 1
+    C, d, dtype = problem.n_classes, problem.rows.shape[1], problem.rows.dtype
+    AT = np.ascontiguousarray(at.A.T, dtype)
+    b = raw_intercepts(problem, at).astype(dtype)
+
+    def start() -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+        return np.zeros((C, d), dtype), np.empty((C, d), dtype), np.zeros(C), np.zeros(C)
+
+    def work(mine: Any, lo: int, hi: int, block: Any) -> None:
+        G, scratch, g, a = mine
+        S = Z[lo:hi] @ AT
+        y, w = problem.y[lo:hi], problem.w[lo:hi]
+        softmax_rows(S, b, w, y)
+        active = w > 0
+        a += (S[active] * (1 - S[active] / w[active, None])).sum(axis=0, dtype=np.float64)
+        S[np.arange(hi - lo), y] -= w
+        g += S.sum(axis=0, dtype=np.float64)
+        add_product(S, block, G, scratch)
+
+    (G, _, g, a), *others = map_blocks(problem.rows, start, work, C * dtype.itemsize)
+    for other, _, other_g, other_a in others:
+        G += other
+        g += other_g
+        a += other_a
+    if problem.intercept:
+        G -= np.outer(g, problem.mean).astype(dtype)
+    return G, a
+
+
+def singular_values(G: NDArray[Any]) -> NDArray[np.float64]:
+    """All of them, decreasing, from the smaller Gram matrix in float64."""
+    small = (G if G.shape[0] <= G.shape[1] else G.T).astype(np.float64)
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(small @ small.T)[::-1], 0.0))
+
+
+class Slack(NamedTuple):
+    """What an intercept that is not at its best costs the bound; zeros without one."""
+
+    beta: float
+    e: float
+
+
+def slack(problem: Multinomial, point: Point) -> Slack | None:
+    """beta and e at a point whose pass computed A; None where no q' near p is feasible."""
+    rounding = ROUNDING * float(np.finfo(problem.rows.dtype).eps) * np.sqrt(problem.squares)
+    if not problem.intercept:
+        return Slack(0.0, rounding)
+    assert point.A is not None
+    g = point.g - point.g.mean()
+    tau = -newton_intercepts(point.A, g)
+    missed = np.abs(g + point.A @ tau).max()
+    if np.ptp(tau) > 1.0 or missed > MISSED * np.abs(g).max():
+        return None
+    beta = max(0.0, float(-tau @ g))
+    return Slack(beta, float(np.sqrt(problem.trace * beta / 2.0)) + rounding)
+
+
+def duality_gap(
+    risk: float,
+    at: Factors,
+    inner: float,
+    sigma: NDArray[np.float64],
+    lambda1: float,
+    lambda2: float,
+    slack: Slack,
+) -> float:
+    """The bound above; `inner` is <G - g x̄ᵀ, W> and `sigma` all singular values of G - g x̄ᵀ."""
+    squares = float(at.theta @ at.theta)
+    J = risk + lambda1 * float(at.theta.sum()) + lambda2 * squares
+    entropy = risk - slack.beta - inner - slack.e * np.sqrt(squares)
+    if entropy <= 0.0:
+        return J
+    if lambda2 == 0.0:
+        return float(J - min(1.0, lambda1 / (sigma[0] + slack.e)) * entropy)
+
+    def dual(a: float) -> float:
+        dist = np.linalg.norm(np.maximum(a * sigma - lambda1, 0.0))
+        return float(a * entropy - (dist + a * slack.e) ** 2 / (4.0 * lambda2))
+
+    found = minimize_scalar(lambda a: -dual(a), bounds=(0.0, 1.0), method="bounded")
+    return J - max(dual(1.0), dual(float(found.x)), 0.0)

@@ -1,0 +1,103 @@
+"""Product-quantised rows: a byte for each part of a row, and a codebook of 256 centroids a part.
+
+X is the matrix of the *reconstructed* rows (004, §4.2).  Blocks stay codes and multiply by tables
+(lookup.py); what is gathered for a sample or a mini-batch is decoded.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .base import Rows
+from .kernel import KernelRows, Quantised
+from .lookup import accumulate, decode, look_up, multiply, squares
+
+BLOCK_ROWS = 16_384  # many for each table made, and few enough that their sums stay in cache
+
+
+class CodeBlock:
+    """Some coded rows, each times a factor where `factor` is given: @ from both sides."""
+
+    __array_ufunc__ = None  # an array on the left leaves the product to us
+
+    def __init__(
+        self,
+        codes: NDArray[np.uint8],
+        codebooks: NDArray[Any],
+        factor: NDArray[Any] | None = None,
+    ) -> None:
+        self.codes, self.codebooks, self.factor = codes, codebooks, factor
+        self.shape = (len(codes), codebooks.shape[0] * codebooks.shape[2])
+        self.dtype = codebooks.dtype
+
+    def __matmul__(self, B: NDArray[Any]) -> NDArray[Any]:
+        """X B, (rows, m); (rows,) for a vector."""
+        columns = np.ascontiguousarray(B.reshape(len(B), -1), np.result_type(B, self.dtype))
+        out = np.empty((self.shape[0], columns.shape[1]), columns.dtype)
+        multiply(self.codes, self._codebooks(columns), columns, out)
+        if self.factor is not None:
+            out *= self.factor[:, None]
+        return out.reshape(len(out), *B.shape[1:])
+
+    def __rmatmul__(self, G: NDArray[Any]) -> NDArray[Any]:
+        """G X, (m, d); (d,) for a vector."""
+        rows = np.atleast_2d(G)
+        dtype = np.result_type(G, self.dtype)
+        out = np.zeros((len(rows), self.shape[1]), dtype)
+        summands = np.ascontiguousarray(rows.T, dtype)
+        if self.factor is not None:
+            summands = summands * self.factor[:, None]
+        accumulate(self.codes, self._codebooks(summands), summands, out)
+        return out.reshape(*G.shape[:-1], self.shape[1])
+
+    def times(self, factor: NDArray[Any]) -> "CodeBlock":
+        """Row i times factor[i]."""
+        both = factor if self.factor is None else factor * self.factor
+        return CodeBlock(self.codes, self.codebooks, both.astype(self.dtype))
+
+    def toarray(self) -> NDArray[Any]:
+        out = np.empty(self.shape, self.dtype)
+        decode(self.codes, self.codebooks, out)
+        if self.factor is not None:
+            out *= self.factor[:, None]
+        return out
+
+    def row_squares(self) -> NDArray[Any]:
+        """‖x_i‖² of every row."""
+        out = np.empty(len(self.codes))
+        look_up(self.codes, squares(self.codebooks), out)
+        if self.factor is not None:
+            out *= self.factor.astype(np.float64) ** 2
+        return out.astype(self.dtype)
+
+    def _codebooks(self, operand: NDArray[Any]) -> NDArray[Any]:
+        return self.codebooks.astype(operand.dtype, copy=False)
+
+
+class CodeRows(Rows):
+    """Rows of codes (n, n_sq) with codebooks (n_sq, 256, d_sq) of float32 or float64."""
+
+    def __init__(self, codes: NDArray[np.uint8], codebooks: NDArray[Any]) -> None:
+        self.codes, self.codebooks = np.asarray(codes), codebooks
+        self.shape = (len(codes), codebooks.shape[0] * codebooks.shape[2])
+        self.dtype = codebooks.dtype
+
+    def block(self, lo: int, hi: int) -> CodeBlock:
+        return CodeBlock(self.codes[lo:hi], self.codebooks)
+
+    def select(self, index: NDArray[np.intp]) -> CodeBlock:
+        return CodeBlock(self.codes[index], self.codebooks)
+
+    def gather(self, index: NDArray[np.intp]) -> NDArray[Any]:
+        return self.select(index).toarray()
+
+    def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
+        return Quantised(self.codes, self.codebooks), order
+
+    def scaled(self, scale: NDArray[Any]) -> Rows:
+        parts = scale.astype(self.dtype).reshape(len(self.codebooks), 1, -1)
+        return CodeRows(self.codes, self.codebooks * parts)
+
+    def block_rows(self, out_bytes: int) -> int:
+        return BLOCK_ROWS

@@ -1,0 +1,363 @@
+"""R1D, rank-one descent for the trace norm (004, Algorithm 4.1), in factored form.
+
+    1  top singular pairs u_j v_jᵀ of -∇R~, R~ = R + lambda2 ‖W‖²     X is read     (lanczos.py)
+    2  g = lambda1 - sigma_1, the steepest slope of (7)
+    3  if g < 0: line search (Armijo) along the pairs with sigma_j > lambda1; X u_j is kept
+    4  the restricted problem (8): the atoms' weights by L-BFGS-B, theta >= 0
+    5  the atoms turn, within a small subspace
+    6  W diagonalised again: Σ theta = ‖W‖_*, atoms without weight are gone
+
+until the duality gap is small enough (problem/tracenorm.py), or (C1) and (C2) hold at epsilon.
+Steps 3 to 6 work on Z = X B for a basis B of the u_j and read no row of X.  The paper takes one
+pair at a time and ends with step 4, "on a regular basis"; taking all pairs that a reading of X has
+shown to be worth it, and always solving (8), saves readings of X, which are what costs.
+
+Step 5 is ours (`turn=False` leaves it out).  (8) can weigh atoms but not turn them, and a turned
+atom must be found by step 1 and approached by many small weights.  Write W = Q (B P)ᵀ.  As
+2 ‖W‖_* = min ‖P‖² + ‖Q‖² over all such factors (Proposition 1, with the weights shared between the
+sides), J is minimised over P and Q by L-BFGS on
+
+    R(Q (B P)ᵀ) + lambda2 ‖Q Pᵀ‖² + lambda1/2 (‖P‖² + ‖Q‖²)
+
+which is smooth.  It is not convex, but it never goes up, and what it cannot see step 1 finds.
+The basis B holds, beside the atoms, what they want to turn to: Newton's direction for the atom's u,
+its v and the others held, (c_j Σ + (lambda1/theta_j + 2 lambda2) I)⁻¹ (-∇R~ᵀ v_j - lambda1 u_j),
+Σ being the rows' covariance (curvature/classwise.py) and c_j = v_jᵀ diag(a) v_j; and what it held
+the steps before, as in conjugate gradients.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from ..curvature.classwise import Classwise
+from ..problem import Multinomial, Point
+from ..problem.certificate import newton_intercepts
+from ..problem.tracenorm import Factors, Slack, duality_gap, risk_gradient, singular_values, slack
+from ..rows import DenseRows
+from .lanczos import Pairs, top_pairs
+from .newton import look_at
+
+ARMIJO = 1e-4
+TRIALS = 30
+PAIRS = 32  # taken at a time
+RELATIVE = 1e-2  # accuracy of sigma_1 beside lambda1, where epsilon does not say
+MEMORY = 20  # pairs of L-BFGS
+INNER = 200  # iterations of one step 4 or 5
+GAIN = 1e-5  # of the gap: a smaller gain ends steps 4 and 5
+GONE = 1e-7  # of the largest theta: an atom without weight
+SPARE = 1  # directions kept from earlier steps, for each atom
+NOISE = {"f": 1e-6, "d": 1e-13}  # of the objective: less is no gain
+IDLE = 5  # steps without a gain, and it is over
+NEWTON_STEPS = 4  # of the intercepts alone, before a proof
+
+
+class Here(NamedTuple):
+    """What one reading of X tells about a point; nothing of it depends on the penalties."""
+
+    at: Factors
+    risk: float
+    G: NDArray[Any]  # (C, d) the risk's gradient, centred
+    a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
+    slack: Slack | None
+
+
+class Atoms(NamedTuple):
+    """Weights, and the atoms they weigh, in the coordinates of the basis."""
+
+    M: NDArray[Any]  # (s, k)
+    V: NDArray[Any]  # (C, k)
+    theta: NDArray[np.float64]  # (k,)
+
+    def weighed(self, theta: NDArray[np.float64]) -> NDArray[Any]:
+        """W in the coordinates of the basis, (C, s)."""
+        return (self.V * theta.astype(self.V.dtype)) @ self.M.T
+
+
+class RankOne:
+    """The state of a fit; the penalties may change on the way (a path)."""
+
+    def __init__(
+        self,
+        problem: Multinomial,
+        rng: np.random.Generator,
+        pairs: int = PAIRS,
+        turn: bool = True,
+        start: Factors | None = None,
+    ) -> None:
+        self.problem, self.rng, self.n_pairs = problem, rng, pairs
+        self.curvature: Classwise | None = look_at(problem, rng) if turn else None
+        C, d, dtype = problem.n_classes, problem.rows.shape[1], problem.rows.dtype
+        if start is None:
+            empty = np.zeros((d, 0), dtype), np.zeros(0), np.zeros((C, 0), dtype)
+            start = Factors(*empty, problem.start()[:, -1].astype(np.float64))
+        self.basis = start.U  # (d, s), orthonormal; the first columns are the atoms' u
+        self.Z = np.zeros((problem.rows.shape[0], 0), dtype)  # X basis
+        if len(start.theta):
+            self.Z = self._products(start.U)
+        self.found: Pairs | None = None
+        self.here = self._look(start)
+
+    # -- one point -------------------------------------------------------------------------------
+
+    def set_penalties(self, lambda1: float, lambda2: float, epsilon: float | None = None) -> None:
+        """Go on under these; costs no reading of X."""
+        self.lambda1, self.lambda2, self.epsilon = lambda1, lambda2, epsilon
+        self.dual = 0.0  # the best lower bound on the optimum seen
+        self.idle = 0  # steps in a row that gained nothing
+        self._judge()
+
+    @property
+    def objective(self) -> float:
+        """J, eq. (4)."""
+        at = self.here.at
+        penalty = self.lambda1 * at.theta.sum() + self.lambda2 * (at.theta @ at.theta)
+        return float(self.here.risk + penalty)
+
+    def _look(self, at: Factors) -> Here:
+        """The risk, and its gradient: X is read once."""
+        Z = np.ascontiguousarray(self.Z[:, : len(at.theta)])
+        point = self._best_intercepts(self._inner(Z), at)
+        at = at._replace(b=point.theta[:, -1].astype(np.float64))
+        G, a = risk_gradient(self.problem, Z, at)
+        return Here(at, point.objective, G, a, slack(self.problem, point))
+
+    def _best_intercepts(self, inner: Multinomial, at: Factors) -> Point:
+        """The point with the best intercepts for its W, by Newton steps that read Z only."""
+        theta = np.column_stack([at.A, at.b]).astype(self.Z.dtype)
+        point = inner.at(theta, 0.0, second=inner.intercept)
+        for _ in range(NEWTON_STEPS if inner.intercept else 0):
+            assert point.A is not None
+            trial = point.theta.copy()
+            trial[:, -1] -= newton_intercepts(point.A, point.g).astype(trial.dtype)
+            moved = inner.at(trial, 0.0, second=True)
+            if not moved.objective < point.objective:
+                break
+            point = moved
+        return point
+
+    def _judge(self) -> None:
+        """The pairs to go on with, and what is proved."""
+        here, at = self.here, self.here.at
+        self.N = -(here.G + self.problem.rows.dtype.type(2.0 * self.lambda2) * at.W)
+        accuracy = RELATIVE * self.lambda1 if self.epsilon is None else self.epsilon / 2.0
+        before = None if self.found is None else self.found.V
+        self.found = top_pairs(self.N, self.n_pairs, before, accuracy, self.rng)
+        # The slopes of (7) along the atoms there are, c_j = lambda1 + <∇R~, u_j v_jᵀ>
+        along = np.einsum("cr,cr->r", at.V, self.N @ at.U, dtype=np.float64)
+        self.slopes = self.lambda1 - along
+        self.dual = max(self.dual, self.objective - self._gap())
+
+    @property
+    def gap(self) -> float:
+        """J is at most this much above its minimum."""
+        return max(0.0, self.objective - self.dual)
+
+    @property
+    def stalled(self) -> bool:
+        """Does the arithmetic allow no further step?"""
+        return self.idle >= IDLE
+
+    def _gap(self) -> float:
+        """The duality gap of this point alone."""
+        here = self.here
+        if here.slack is None:
+            return self.objective
+        inner = float(np.einsum("cr,cr->", here.at.A, here.G @ here.at.U, dtype=np.float64))
+        sigma = singular_values(here.G)
+        penalties = self.lambda1, self.lambda2
+        return duality_gap(here.risk, here.at, inner, sigma, *penalties, here.slack)
+
+    def optimal(self, epsilon: float) -> bool:
+        """(C1) and (C2): no slope along an atom, new or old, exceeds epsilon.
+
+        (C1) is asked of the true spectral norm, which a Krylov space only bounds from below.
+        """
+        if np.abs(self.slopes).max(initial=0.0) > epsilon:
+            return False
+        return bool(singular_values(self.N)[0] <= self.lambda1 + epsilon)
+
+    # -- one step --------------------------------------------------------------------------------
+
+    def step(self, tol: float) -> None:
+        """Steps 2 to 6, and the reading of X that shows where they led."""
+        found = self.found
+        assert found is not None
+        better = found.sigma > self.lambda1
+        new = found._replace(U=found.U[:, better], V=found.V[:, better], sigma=found.sigma[better])
+        atoms = self._with_atoms(new)
+        inner = self._inner(self.Z)
+        goal = max(self.gap, 0.1 * tol * self.objective)
+        theta = self._line_search(inner, atoms, new.sigma - self.lambda1)
+        theta, b = self._restricted(inner, atoms, theta, goal)
+        A = atoms.weighed(theta)
+        if self.curvature is not None:
+            A, b = self._turned(inner, atoms._replace(theta=theta), b, goal)
+        before, dual = self.objective, self.dual
+        self.here = self._look(self._diagonal(A, b))
+        self._judge()
+        noise = NOISE[self.Z.dtype.char] * abs(before)
+        gained = max(before - self.objective, self.dual - dual)
+        self.idle = 0 if gained > noise else self.idle + 1
+
+    def _with_atoms(self, new: Pairs) -> Atoms:
+        """The atoms there are and the new ones; the basis grows by these, and where they turn to.
+
+        X is read for the new directions of the basis.
+        """
+        at = self.here.at
+        r, k, s = len(at.theta), len(new.sigma), self.basis.shape[1]
+        wanted = np.hstack([new.U, self._towards()])
+        directions = beside(wanted, self.basis)
+        if directions.shape[1]:
+            self.basis = np.hstack([self.basis, directions])
+            self.Z = np.hstack([self.Z, self._products(directions)])
+        self.newest = range(s, self.basis.shape[1])
+        M = np.zeros((self.basis.shape[1], r + k), self.basis.dtype)
+        M[:r, :r] = np.eye(r)
+        M[:, r:] = self.basis.T @ new.U
+        return Atoms(M, np.hstack([at.V, new.V]), np.concatenate([at.theta, np.zeros(k)]))
+
+    def _towards(self) -> NDArray[Any]:
+        """Newton's directions for the atoms' u, (d, r)."""
+        at, dtype = self.here.at, self.basis.dtype
+        if self.curvature is None or len(at.theta) == 0:
+            return np.zeros((len(self.basis), 0), dtype)
+        residual = self.N.T @ at.V - dtype.type(self.lambda1) * at.U
+        c = self.here.a @ at.V.astype(np.float64) ** 2
+        ridge = self.lambda1 / at.theta + 2.0 * self.lambda2
+        P, e, rest = self.curvature.P, self.curvature.s, self.curvature.rest
+        inside = P.T @ residual
+        outside = (1.0 / (c * rest + ridge)).astype(dtype)
+        scaled = inside * (1.0 / (np.outer(e, c) + ridge)).astype(dtype) - inside * outside
+        return residual * outside + P @ scaled
+
+    def _products(self, U: NDArray[Any]) -> NDArray[Any]:
+        self.problem.passes += 1
+        return self.problem.rows.matmat(np.ascontiguousarray(U))
+
+    def _inner(self, Z: NDArray[Any]) -> Multinomial:
+        """The multinomial problem of the rows z_i."""
+        of = self.problem
+        return Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
+
+    def _at(self, inner: Multinomial, A: NDArray[Any], b: NDArray[Any]) -> Point:
+        """R~ and its gradient in the coordinates of the basis."""
+        return inner.at(np.column_stack([A, b]).astype(self.Z.dtype), 2.0 * self.lambda2)
+
+    def _line_search(
+        self, inner: Multinomial, atoms: Atoms, excess: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Armijo along the new atoms, each in proportion to its slope."""
+        if len(excess) == 0:
+            return atoms.theta
+        direction = np.zeros_like(atoms.theta)
+        direction[-len(excess) :] = excess
+        slope, b = -float(excess @ excess), self.here.at.b
+
+        def value(t: float) -> float:
+            theta = atoms.theta + t * direction
+            point = self._at(inner, atoms.weighed(theta), b)
+            return float(point.objective + self.lambda1 * theta.sum())
+
+        before = self.objective
+        # the curvature of R along W is at most half the rows' mean square, and that of the penalty
+        t = 1.0 / (0.5 * self.problem.squares + 2.0 * self.lambda2)
+        after, best = value(t), 0.0
+        if after <= before + ARMIJO * t * slope:  # then twice as far, as long as it goes down
+            for _ in range(TRIALS):
+                best, t = t, 2.0 * t
+                further = value(t)
+                if further >= after:
+                    break
+                after = further
+        else:
+            for _ in range(TRIALS):
+                t *= 0.25
+                if value(t) <= before + ARMIJO * t * slope:
+                    best = t
+                    break
+        return atoms.theta + best * direction
+
+    def _restricted(
+        self, inner: Multinomial, atoms: Atoms, theta: NDArray[np.float64], goal: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Problem (8): the weights of the atoms, none negative, and the intercepts."""
+        b = self.here.at.b
+        k, free = len(theta), len(b) if inner.intercept else 0
+
+        def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            point = self._at(inner, atoms.weighed(x[:k]), x[k:] if free else b)
+            downhill = point.gradient[:, :-1] @ atoms.M
+            along = np.einsum("ck,ck->k", atoms.V, downhill, dtype=np.float64)
+            slopes = np.concatenate([along + self.lambda1, point.g[:free]])
+            return point.objective + self.lambda1 * x[:k].sum(), slopes
+
+        bounds = [(0.0, None)] * k + [(None, None)] * free
+        x = self._minimise(value, np.concatenate([theta, b[:free]]), goal, bounds)
+        return x[:k], x[k:] if free else b
+
+    def _turned(
+        self, inner: Multinomial, atoms: Atoms, b: NDArray[np.float64], goal: float
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """A (C, s) and b after step 5."""
+        kept = atoms.theta > GONE * atoms.theta.max(initial=0.0)
+        root = np.sqrt(atoms.theta[kept])
+        P, Q = atoms.M[:, kept] * root, atoms.V[:, kept] * root  # float64 from here on
+        free = len(b) if inner.intercept else 0
+        p, q = P.size, Q.size
+
+        def split(x: NDArray[np.float64]) -> tuple[Any, Any, Any]:
+            intercepts = x[p + q :] if free else b
+            return x[:p].reshape(P.shape), x[p : p + q].reshape(Q.shape), intercepts
+
+        def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            P, Q, intercepts = split(x)
+            point = self._at(inner, Q @ P.T, intercepts)
+            gradient = point.gradient[:, :-1].astype(np.float64)
+            objective = point.objective + 0.5 * self.lambda1 * float(x[: p + q] @ x[: p + q])
+            d_P, d_Q = gradient.T @ Q + self.lambda1 * P, gradient @ P + self.lambda1 * Q
+            return objective, np.concatenate([d_P.ravel(), d_Q.ravel(), point.g[:free]])
+
+        x = np.concatenate([P.ravel(), Q.ravel(), b[:free]])
+        P, Q, b = split(self._minimise(value, x, goal))
+        return Q @ P.T, b
+
+    def _minimise(self, value: Any, x: NDArray[np.float64], goal: float, bounds: Any = None) -> Any:
+        """L-BFGS-B until a step gains next to nothing beside `goal`."""
+        scale = max(abs(self.objective), 1e-30)
+        options: Any = {
+            "maxcor": MEMORY,
+            "maxiter": INNER,
+            "ftol": GAIN * goal / scale,
+            "gtol": 0.0,
+        }
+        return minimize(value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+
+    def _diagonal(self, A: NDArray[Any], b: NDArray[np.float64]) -> Factors:
+        """W = A basisᵀ as singular triplets; basis and Z turn with them, and lose what is old."""
+        V, theta, Mt = np.linalg.svd(A.astype(np.float64), full_matrices=False)
+        kept = theta > GONE * theta.max(initial=0.0)
+        r, s, before = int(kept.sum()), self.basis.shape[1], len(self.here.at.theta)
+        order = [*self.newest, *range(before), *range(before, self.newest.start)]
+        spare = SPARE * r if self.curvature is not None else 0
+        turn = np.linalg.qr(np.hstack([Mt[kept].T, np.eye(s)[:, order]]))[0][:, : r + spare]
+        turn[:, :r] = Mt[kept].T  # QR may have changed signs
+        turn = np.ascontiguousarray(turn, self.basis.dtype)
+        self.basis, self.Z = self.basis @ turn, self.Z @ turn
+        U = np.ascontiguousarray(self.basis[:, :r])
+        return Factors(U, theta[kept], V[:, kept].astype(U.dtype), b)
+
+
+def beside(U: NDArray[Any], basis: NDArray[Any]) -> NDArray[Any]:
+    """An orthonormal basis of what the columns of U have beside the basis."""
+    size = np.linalg.norm(U, axis=0)
+    U = U[:, size > 0] / size[size > 0]
+    for _ in range(2):  # twice is enough
+        U = U - basis @ (basis.T @ U)
+    left, sizes, _ = np.linalg.svd(U, full_matrices=False)
+    left = left[:, sizes > np.sqrt(np.finfo(U.dtype).eps)]
+    left = left - basis @ (basis.T @ left)
+    return np.linalg.qr(left)[0]

@@ -1,0 +1,79 @@
+"""Files in general: what is wrong with one in a line, and writing one whole or not at all."""
+
+import json
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PathLike = str | os.PathLike[str]
+
+
+class FileError(ValueError):
+    """A file that cannot be used: what, where, and what to do, in one line."""
+
+
+def unreadable(path: Path, what: str, error: Exception) -> FileError:
+    if isinstance(error, PermissionError):
+        return FileError(f"{path}: permission denied; check who may read it")
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if "objects in dtype" in reason or "Object arrays" in reason:  # numpy's two ways to say it
+        return FileError(f"{path}: holds Python objects; save it as numbers or as strings")
+    return FileError(
+        f"{path}: not {what} that can be read, or a damaged one ({reason}); write it again"
+    )
+
+
+def safetensors_header(path: Path) -> tuple[int, dict[str, Any]]:
+    """Where the tensors of a safetensors file begin, and its header, if the file is whole."""
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
+
+    try:
+        with safe_open(path, framework="numpy"):
+            pass  # checks the header and that the file is whole
+    except (SafetensorError, OSError) as error:
+        raise unreadable(path, f"a {path.suffix} file", error) from error
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        return 8 + size, json.loads(file.read(size))
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def check_writable(path: PathLike) -> Path:
+    """The real path, if a file can be written there; asked before work that would be lost."""
+    real = Path(os.path.realpath(path))  # a link stays a link
+    if real.exists() and not real.is_file():  # also /dev/null, which root could replace
+        raise FileError(f"{path}: cannot be written, it is no plain file; choose another name")
+    if not real.parent.is_dir():
+        raise FileError(f"{path}: cannot be written, there is no folder {real.parent}; make it")
+    try:
+        trial = _beside(real)
+        trial.touch(exist_ok=False)
+        trial.unlink()
+    except OSError as error:
+        raise FileError(
+            f"{path}: cannot be written ({error.strerror}); choose another folder"
+        ) from error
+    return real
+
+
+def write_whole(path: PathLike, write: Callable[[Path], object]) -> None:
+    """`write` to a temporary name in the same folder, then rename: whole or not at all."""
+    real = check_writable(path)
+    temporary = _beside(real)
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(real)
+    except OSError as error:  # a full disk, for instance
+        raise FileError(f"{path}: could not be written ({error.strerror or error})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.parent / f".slender-{uuid.uuid4().hex[:12]}.tmp"
