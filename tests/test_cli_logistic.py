@@ -118,7 +118,7 @@ def test_bars_of_passes_and_of_a_path(steps):
     step = progress.progress_of_passes("fit", 5, False)
     assert step({"passes": 2.0, "objective": 0.25}) == (2, "2/5 passes  objective 0.25")
     assert step({"passes": 3.0, "objective": None}) == (3, "3/5 passes  objective inf")
-    step = progress.progress_of_path("path", 45, False)
+    step = progress.progress_of_path("path", 45, "C", ("C",), False)
     assert step({"C": 1e-6, "top1": 0.5})[0] == 1
     assert step({"C": 1e-5, "top1": 0.5}) == (2, "2/45 C  last 1e-05: top-1 0.5000")
     step = progress.progress_of_fits("compare", 9, False)

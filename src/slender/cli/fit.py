@@ -26,6 +26,7 @@ METHODS = {
     "gd": "GDClassifier",
     "larank": "LaRankClassifier",
     "bcfw": "BCFWClassifier",
+    "tracenorm": "TraceNormClassifier",
 }
 ALIASES = {"average": "averaging"}  # of BCFWClassifier
 LAST = 5  # accuracies on --val that the summary shows
@@ -38,7 +39,7 @@ def fit(
         Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
     ] = None,
     method: Annotated[
-        str, typer.Option(help="logistic, slnd, sgd, sgdqn, olbfgs, gd, larank or bcfw.")
+        str, typer.Option(help="logistic, slnd, sgd, sgdqn, olbfgs, gd, larank, bcfw or tracenorm.")
     ] = "logistic",
     C: Annotated[
         float | None,
@@ -48,11 +49,26 @@ def fit(
         float | None, typer.Option(help="L2 penalty, 1/(n C) (sgd, sgdqn, olbfgs, gd).")
     ] = None,
     mu: Annotated[float | None, typer.Option(help="The same (bcfw).")] = None,
-    tol: Annotated[
-        float | None, typer.Option(help="Relative gap to stop at (logistic, gd, larank, bcfw).")
+    lambda1: Annotated[
+        float | None,
+        typer.Option("--lambda1", help="Trace norm; a tenth of where W = 0 (tracenorm)."),
     ] = None,
-    max_iter: Annotated[int | None, typer.Option(help="Passes at most (logistic).")] = None,
-    passes: Annotated[int | None, typer.Option(help="Times over the data (not logistic).")] = None,
+    lambda2: Annotated[
+        float | None, typer.Option("--lambda2", help="Squared norm beside it (tracenorm).")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Stop by the paper's conditions instead (tracenorm).")
+    ] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(help="Relative gap to stop at (logistic, gd, larank, bcfw, tracenorm)."),
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="Passes (logistic) or steps (tracenorm) at most.")
+    ] = None,
+    passes: Annotated[
+        int | None, typer.Option(help="Times over the data (not logistic, not tracenorm).")
+    ] = None,
     loss: Annotated[
         str | None,
         typer.Option(help="logistic, hinge, cross_entropy ... (slnd, sgd, sgdqn, olbfgs, gd)."),
@@ -101,7 +117,10 @@ def fit(
         typer.Option("--active/--no-active", help="Visit only rows that add to the gap (larank)."),
     ] = None,
     inner: Annotated[int | None, typer.Option(help="Moves on a row at a time (larank).")] = None,
-    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit none.")] = False,
+    intercept: Annotated[
+        bool | None,
+        typer.Option("--intercept/--no-intercept", help="Fit one; if not given, but tracenorm."),
+    ] = None,
     class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
     prior: Annotated[
         str | None, typer.Option(help="empirical or uniform (slnd, sgd, sgdqn, olbfgs).")
@@ -126,6 +145,9 @@ def fit(
         "C": C,
         "lam": lam,
         "mu": mu,
+        "lambda1": lambda1,
+        "lambda2": lambda2,
+        "epsilon": epsilon,
         "tol": tol,
         "max_iter": max_iter,
         "passes": passes,
@@ -146,7 +168,7 @@ def fit(
         "adaptive": adaptive,
         "active": active,
         "inner": inner,
-        "fit_intercept": False if no_intercept else None,
+        "fit_intercept": intercept,
         "class_weight": class_weight,
         "prior": prior,
         "objective": objective,
@@ -266,6 +288,8 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
     if "gap" in results:
         asked = "" if results["tol"] is None else f"  (asked for: {results['tol']:.0e})"
         lines["relative gap"] = f"{results['relative_gap']:.1e}{asked}"
+    if "rank" in last:
+        lines["rank"] = f"{last['rank']:.0f}"
     if "validation_top1" in last:
         accuracies = [f"{record['validation_top1']:.4f}" for record in results["trace"]]
         earlier = "... " if len(accuracies) > LAST else ""

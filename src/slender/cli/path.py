@@ -1,4 +1,4 @@
-"""slender path: a probe for every C, and the one that does best on rows kept aside."""
+"""slender path: a probe for every penalty, and the one that does best on rows kept aside."""
 
 import math
 from pathlib import Path
@@ -16,11 +16,17 @@ from .common import (
     show,
     write_json,
 )
-from .progress import progress_of_path
+from .progress import Bar, progress_of_path
 
 HELD_OUT = 0.1  # of the rows, where nothing else is said
-COLUMNS = {  # heading -> name in a record, format
-    "C": ("C", ".3g"),
+L2 = {"C": ("C", ".3g")}  # heading -> name in a record, format
+TRACE = {
+    "lambda1": ("lambda1", ".3g"),
+    "lambda2": ("lambda2", ".1e"),
+    "rank": ("rank", ".0f"),
+    "trace norm": ("trace_norm", ".4g"),
+}
+COLUMNS = {
     "objective": ("objective", ".5g"),
     "rel. gap": ("relative_gap", ".0e"),
     "top-1": ("top1", ".4f"),
@@ -29,6 +35,13 @@ COLUMNS = {  # heading -> name in a record, format
     "log loss": ("log_loss", ".4f"),
     "passes": ("passes", ".0f"),
     "seconds": ("seconds", ".2f"),
+}
+
+
+CHOSEN = ("C", "lambda1", "lambda2", "rank")
+ONLY = {  # options of one penalty alone
+    "l2": ("--cs", "--scale", "--full", "--calibrate"),
+    "trace": ("--n-lambda1", "--n-lambda2", "--alpha"),
 }
 
 
@@ -41,12 +54,24 @@ def path(
     y: Annotated[
         Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
     ] = None,
+    penalty: Annotated[
+        str, typer.Option(help="l2: one C; trace: the trace norm's lambda1 and lambda2, low rank.")
+    ] = "l2",
     cs: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How many C from 1e-6 to 1e5; or a list, 0.01,0.1,1; or lowest:highest:number."
+            help="How many C from 1e-6 to 1e5; or a list, 0.01,0.1,1; or lowest:highest:number; 45."
         ),
-    ] = "45",
+    ] = None,
+    n_lambda1: Annotated[
+        int | None, typer.Option("--n-lambda1", help="How many lambda1 (trace); 10.")
+    ] = None,
+    n_lambda2: Annotated[
+        int | None, typer.Option("--n-lambda2", help="How many lambda2 (trace); 10.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Ratio of one lambda to the one before (trace).")
+    ] = None,
     val: Annotated[
         Path | None,
         typer.Option(help="Rows to choose C on, or a folder with X_val.npy, y_val.npy."),
@@ -67,7 +92,10 @@ def path(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Fit a temperature of the probabilities.")
     ] = False,
-    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit none.")] = False,
+    intercept: Annotated[
+        bool | None,
+        typer.Option("--intercept/--no-intercept", help="Fit one; l2: yes, trace: no."),
+    ] = None,
     class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
     tol: Annotated[float | None, typer.Option(help="Relative gap to stop at.")] = None,
     max_iter: Annotated[int | None, typer.Option(help="Passes at most, for each C.")] = None,
@@ -78,7 +106,7 @@ def path(
     json: Json = None,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a probe for every C, choose C on rows kept aside, write the model.
+    """Fit a probe for every penalty, choose one on rows kept aside, write the model.
 
     Where X is a folder, only its train part is fitted and chosen on; its test part, if it has one,
     is scored once, at the end.
@@ -91,31 +119,35 @@ def path(
         check_format(plot)
         check("matplotlib", "--plot")
     options: dict[str, Any] = {
+        "n_lambda1": n_lambda1,
+        "n_lambda2": n_lambda2,
+        "alpha": alpha,
         "shots": shots,
         "scale": scale,
         "refit": False if no_refit else None,
         "full": full or None,
         "calibrate": calibrate or None,
-        "fit_intercept": False if no_intercept else None,
+        "fit_intercept": intercept,
         "class_weight": class_weight,
         "tol": tol,
         "max_iter": max_iter,
         "random_state": seed,
     }
-    Cs = _read_cs(cs)
+    given = {name: value for name, value in options.items() if value is not None}
+    _check_penalty(penalty, {**given, "cs": cs})
+    if penalty == "l2":
+        given["Cs"] = _read_cs("45" if cs is None else cs)
 
-    from ..estimators.probe import LinearProbe
+    import slender
+
     from ..files import read_dataset
 
     data = read_dataset(X, y)
     held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv, seed)
     test = _test_part(X)
-    model = LinearProbe(
-        Cs,
-        validation=held_out,
-        **{name: value for name, value in options.items() if value is not None},
-    )
-    with progress_of_path("path", Cs if isinstance(Cs, int) else len(set(Cs)), quiet) as advance:
+    Probe = slender.LinearProbe if penalty == "l2" else slender.TraceNormProbe
+    model = Probe(validation=held_out, **given)
+    with _bar(model, penalty, quiet) as advance:
         model.set_params(callbacks=[advance])
         interruptible(lambda: model.fit(*data))
         model.set_params(callbacks=None)
@@ -125,8 +157,9 @@ def path(
         "rows": data[0].shape[0],
         "features": data[0].shape[1],
         "classes": len(model.classes_),
+        "penalty": penalty,
         "validation": words,
-        "C": float(model.C_),
+        **_chosen(model, penalty),
         "gap": float(model.gap_),
         "relative_gap": relative_gap({"gap": model.gap_, "objective": model.objective_}),
         "refit": bool(model.refit),
@@ -143,16 +176,46 @@ def path(
 def _write(
     model: Any, results: dict[str, Any], out: Path, plot: Path | None, json: str | None
 ) -> None:
-    from ..lab.plots import plot_path
+    from ..lab.plots import plot_chosen
     from ..model import save_model
 
     if plot is not None:
-        plot_path(model.path_, model.C_, plot)
+        plot_chosen(model, plot)
     write_json(results, json)
     save_model(model, out)
 
 
+def _chosen(model: Any, penalty: str) -> dict[str, Any]:
+    """The penalty that was chosen."""
+    if penalty == "l2":
+        return {"C": float(model.C_)}
+    return {
+        "lambda1": float(model.lambda1_),
+        "lambda2": float(model.lambda2_),
+        "lambda1_max": float(model.lambda1_max_),
+        "rank": model.rank_,
+    }
+
+
 # -- what is asked for -----------------------------------------------------------------------------
+
+
+def _check_penalty(penalty: str, given: dict[str, Any]) -> None:
+    """Raise on an option of the other penalty."""
+    if penalty not in ONLY:
+        raise ValueError(f"--penalty {penalty} is not one of {', '.join(ONLY)}")
+    other = "trace" if penalty == "l2" else "l2"
+    for flag in ONLY[other]:
+        if given.get(flag.removeprefix("--").replace("-", "_")) is not None:
+            raise ValueError(f"{flag} belongs to --penalty {other}; leave it away")
+
+
+def _bar(model: Any, penalty: str, quiet: bool) -> Bar:
+    if penalty == "trace":
+        number = model.n_lambda1 * model.n_lambda2
+        return progress_of_path("path", number, "pairs", ("lambda1", "lambda2"), quiet)
+    number = model.Cs if isinstance(model.Cs, int) else len(set(model.Cs))
+    return progress_of_path("path", number, "C", ("C",), quiet)
 
 
 def _read_cs(text: str) -> int | list[float]:
@@ -245,14 +308,18 @@ def _table(results: dict[str, Any]) -> Any:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 1, 0, 0))
-    for column in ("", *COLUMNS):
+    own = L2 if results["penalty"] == "l2" else TRACE
+    wanted = {**own, **COLUMNS}
+    for column in ("", *wanted):
         table.add_column(column, justify="right", no_wrap=True)
     for record in results["path"]:
         cells = [
             "-" if record.get(name) is None else format(record[name], style)
-            for name, style in COLUMNS.values()
+            for name, style in wanted.values()
         ]
-        table.add_row(">" if record["C"] == results["C"] else "", *cells)
+        penalties = [name for name, _ in own.values() if name in results and name != "rank"]
+        chosen = all(record[name] == results[name] for name in penalties)
+        table.add_row(">" if chosen else "", *cells)
     return table
 
 
@@ -262,7 +329,7 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         "features": f"{results['features']:,}",
         "classes": f"{results['classes']:,}",
         "chosen on": results["validation"],
-        "chosen C": f"{results['C']:.4g}",
+        **{f"chosen {name}": f"{results[name]:.4g}" for name in CHOSEN if name in results},
         "relative gap": f"{results['relative_gap']:.1e}",
     }
     if results["temperature"] is not None:

@@ -44,16 +44,17 @@ def progress_of_gap(title: str, tol: float, quiet: bool) -> Bar:
     return _bar(title, None, "0 passes", step, quiet)
 
 
-def progress_of_path(title: str, n: int, quiet: bool) -> Bar:
-    """For a path of n values of C."""
+def progress_of_path(title: str, n: int, what: str, names: tuple[str, ...], quiet: bool) -> Bar:
+    """For a path of n values of `what`, which a record has under these names."""
     done = 0
 
     def step(record: Any) -> tuple[float | None, str]:
         nonlocal done
         done += 1
-        return done, f"{done}/{n} C  last {record['C']:.3g}: top-1 {record['top1']:.4f}"
+        last = ", ".join(f"{record[name]:.3g}" for name in names)
+        return done, f"{done}/{n} {what}  last {last}: top-1 {record['top1']:.4f}"
 
-    return _bar(title, n, f"0/{n} C", step, quiet)
+    return _bar(title, n, f"0/{n} {what}", step, quiet)
 
 
 def progress_of_fits(title: str, n: int, quiet: bool) -> Bar:

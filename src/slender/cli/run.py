@@ -55,6 +55,13 @@ def run(
     average: Average = None,
     intercept: Intercept = None,
     preprocess: Preprocess = "none",
+    dsq: Annotated[
+        int | None,
+        typer.Option("--dsq", help="Train on codes of a byte for so many numbers (needs faiss)."),
+    ] = None,
+    test_on: Annotated[
+        str | None, typer.Option(help="With --dsq: full rows (the default) or codes.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     exact: Annotated[
         bool, typer.Option("--exact", help="Also the exact objective after each epoch.")
@@ -71,7 +78,7 @@ def run(
     check_outputs(json, plot)
     check_plot(plot)
     from ..lab.experiment import Options, choose, complete, experiment
-    from ..lab.sources import load, needs_folder, prepared
+    from ..lab.sources import compressed, load, needs_folder, prepared
 
     chosen, _ = choose(opt, obj)
     given: dict[str, Any] = {"epochs": epochs, "mu": mu, "init_lr": init_lr, "schedule": schedule}
@@ -80,7 +87,13 @@ def run(
     complete(opt, chosen, options)
     if data_dir is not None and not needs_folder(dataset):
         raise ValueError(f"--data-dir is not used by --dataset {dataset}; leave it away")
+    if test_on is not None and dsq is None:
+        raise ValueError("--test-on says what a model trained on codes is tested on; give --dsq")
     split = prepared(load(dataset, data_dir), preprocess)
+    compression: dict[str, Any] | None = None
+    if dsq is not None:
+        compression = {"d_sq": dsq, "test_on": test_on or "full"}
+        split = compressed(split, **compression, seed=seed)
     with progress_of_passes(f"{opt} on {dataset}", options.epochs, quiet) as advance:
         found = interruptible(
             lambda: experiment(
@@ -88,6 +101,7 @@ def run(
             )
         )
     fit = {"command": "run", "dataset": dataset, "preprocess": preprocess, **found}
+    fit["compression"] = compression
     if plot is not None:
         from ..lab.figures import plot_curves
 
@@ -106,9 +120,12 @@ def _warn(messages: list[str]) -> None:
 
 
 def _heading(fit: dict[str, Any]) -> str:
+    codes = ""
+    if fit["compression"] is not None:
+        codes = f"; trained on codes, tested on {fit['compression']['test_on']}"
     return (
         f"{fit['opt']} on {fit['dataset']}: {fit['problem']}; {fit['rows']:,} x {fit['features']:,}"
-        f", {fit['classes']} classes, seed {fit['seed']}"
+        f", {fit['classes']} classes, seed {fit['seed']}{codes}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures: a regularisation path."""
+"""Figures: a regularisation path, over one penalty or over two."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,6 +45,61 @@ def plot_path(
     lower.set_xlabel("C")
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
+    return _written(figure, path)
+
+
+def plot_grid(
+    records: Sequence[Mapping[str, Any]],
+    chosen: tuple[float, float] | None = None,
+    path: PathLike | None = None,
+) -> Any:
+    """A figure of a path over lambda1 and lambda2: accuracy and rank, the chosen pair marked.
+
+    `records` is the path_ of a TraceNormProbe, `chosen` its (lambda1_, lambda2_).
+    """
+    if path is not None:
+        check_format(path)
+    figure_module = need("matplotlib.figure", "a plot")
+    figure = figure_module.Figure(figsize=(6.4, 5.6), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    lambda2s = sorted({record["lambda2"] for record in records}, reverse=True)
+    shades = need("matplotlib", "a plot").colormaps["viridis"](np.linspace(0, 0.9, len(lambda2s)))
+    for lambda2, shade in zip(lambda2s, shades, strict=True):
+        row = sorted(
+            (record for record in records if record["lambda2"] == lambda2),
+            key=lambda record: record["lambda1"],
+        )
+        label = f"lambda2 = {lambda2:.0e}"
+        x = _column(row, "lambda1")
+        upper.plot(x, _column(row, "top1"), marker=".", color=shade, label=label)
+        lower.plot(x, _column(row, "rank"), marker=".", color=shade)
+    if chosen is not None:
+        best = next(r for r in records if (r["lambda1"], r["lambda2"]) == chosen)
+        for axes, name in ((upper, "top1"), (lower, "rank")):
+            axes.plot(
+                chosen[0], best[name], "o", color="tab:red", fillstyle="none", markersize=12,
+                label="chosen" if axes is upper else None,
+            )  # fmt: skip
+    upper.set_xscale("log")
+    upper.invert_xaxis()  # from strong to weak, as the path goes
+    upper.set_ylabel("validation accuracy")
+    upper.legend(fontsize="small")
+    lower.set_ylabel("rank")
+    lower.set_xlabel("lambda1")
+    for axes in (upper, lower):
+        axes.grid(alpha=0.3)
+    return _written(figure, path)
+
+
+def plot_chosen(model: Any, path: PathLike | None = None) -> Any:
+    """The path of a fitted probe, of whichever penalty."""
+    if hasattr(model, "C_"):
+        return plot_path(model.path_, model.C_, path)
+    return plot_grid(model.path_, (model.lambda1_, model.lambda2_), path)
+
+
+def _written(figure: Any, path: PathLike | None) -> Any:
+    """The figure, also as a file where one is asked for."""
     if path is not None:
         suffix = Path(path).suffix.lower().removeprefix(".")
         write_whole(path, lambda temporary: figure.savefig(temporary, format=suffix, dpi=150))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compress import ProductQuantizer
 from ..estimators.preprocessing import UnitRows
 from ..estimators.splits import stratified
 from ..estimators.validation import check_choice, check_finite
@@ -37,6 +38,7 @@ PLACES = {  # where below a folder of data sets; the second is torchvision's
 DEBIAN = {"fashion-mnist": ("dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist"))}
 IDX_OF = {"mnist": "mnist", "mini-mnist": "mnist", "fashion-mnist": "fashion-mnist"}
 NAMES = ("digits", *sorted(IDX_OF))
+TEST_ON = ("full", "codes")  # what models trained on codes are tested on
 PREPROCESSING = ("none", "standard")
 FINGERPRINT_ROWS = 1000  # that a fingerprint looks at, of each part
 
@@ -105,6 +107,21 @@ def prepared(split: Split, how: str) -> Split:
     scaler = UnitRows().fit(split.X_train)
     X_train, X_val, X_test = (scaler.transform(X) for X in split[::2])
     return split._replace(X_train=X_train, X_val=X_val, X_test=X_test)
+
+
+def compressed(split: Split, d_sq: int, test_on: str, seed: int) -> Split:
+    """Training rows as codes of a byte for `d_sq` numbers (seed 004).
+
+    The other rows stay as they are ("full", the paper's semi PQ) or become codes too ("codes").
+    """
+    check_choice("--test-on", test_on, TEST_ON)
+    quantizer = ProductQuantizer(d_sq=d_sq, random_state=seed).fit(split.X_train)
+    made: Any = split._replace(X_train=quantizer.encode(split.X_train))
+    if test_on == "codes":
+        made = made._replace(
+            X_val=quantizer.encode(split.X_val), X_test=quantizer.encode(split.X_test)
+        )
+    return made
 
 
 def fingerprint(split: Split) -> str:

@@ -62,22 +62,35 @@ def hopeful(point: Point) -> float:
 
 def certify(problem: Multinomial, point: Point) -> Certificate:
     """The bound (2) at a point whose pass computed A."""
-    tau = np.zeros(problem.n_classes)
-    beta = 0.0
-    if problem.intercept:
-        assert point.A is not None
-        g = point.g - point.g.mean()
-        tau = -newton_intercepts(point.A, g)
-        beta = max(0.0, float(-tau @ g))
-        missed = np.abs(g + point.A @ tau).max()  # where some class's curvature is below rounding
-        if np.ptp(tau) > 1.0 or missed > MISSED * np.abs(g).max():
-            return Certificate(point.objective, tau)
-    if point.lam == 0.0:
+    tau, beta = nearest_feasible(problem, point)
+    if point.lam == 0.0 or not np.isfinite(beta):
         return Certificate(point.objective, tau)
-    rounding = ROUNDING * float(np.finfo(point.theta.dtype).eps) * np.sqrt(problem.squares)
-    norm = np.sqrt(sq_norm(point.gradient[:, :-1])) + rounding
+    norm = np.sqrt(sq_norm(point.gradient[:, :-1])) + rounding(problem)
     bound = beta + (norm + np.sqrt(problem.trace * beta / 2.0)) ** 2 / (2.0 * point.lam)
     return Certificate(min(float(bound), point.objective), tau)
+
+
+def nearest_feasible(problem: Multinomial, point: Point) -> tuple[NDArray[np.float64], float]:
+    """tau and beta; beta is infinite where this tau gives no feasible q, and 0 without intercepts.
+
+    The condition may be missed by a share of what g misses it by, or by what is rounding of the
+    arithmetic beside the weight of all rows, and far below it.
+    """
+    if not problem.intercept:
+        return np.zeros(problem.n_classes), 0.0
+    assert point.A is not None
+    g = point.g - point.g.mean()
+    tau = -newton_intercepts(point.A, g)
+    missed = np.abs(g + point.A @ tau).max()  # where some class's curvature is below rounding
+    eps = float(np.finfo(point.theta.dtype).eps)
+    if np.ptp(tau) > 1.0 or missed > MISSED * max(np.abs(g).max(), eps * problem.total):
+        return tau, np.inf
+    return tau, max(0.0, float(-tau @ g))
+
+
+def rounding(problem: Multinomial) -> float:
+    """What rounding may add to the norm of a gradient."""
+    return ROUNDING * float(np.finfo(problem.rows.dtype).eps) * float(np.sqrt(problem.squares))
 
 
 def newton_intercepts(A: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:

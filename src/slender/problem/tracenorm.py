@@ -35,10 +35,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from ..rows import add_product, map_blocks
-from .certificate import ROUNDING, newton_intercepts
+from .certificate import nearest_feasible, rounding
 from .multinomial import Multinomial, Point, softmax_rows
-
-MISSED = 1e-6  # of the intercepts' condition, at most
 
 
 class Factors(NamedTuple):
@@ -111,25 +109,16 @@ def singular_values(G: NDArray[Any]) -> NDArray[np.float64]:
 
 
 class Slack(NamedTuple):
-    """What an intercept that is not at its best costs the bound; zeros without one."""
+    """What an intercept that is not at its best, and rounding, cost the bound."""
 
     beta: float
     e: float
 
 
-def slack(problem: Multinomial, point: Point) -> Slack | None:
-    """beta and e at a point whose pass computed A; None where no q' near p is feasible."""
-    rounding = ROUNDING * float(np.finfo(problem.rows.dtype).eps) * np.sqrt(problem.squares)
-    if not problem.intercept:
-        return Slack(0.0, rounding)
-    assert point.A is not None
-    g = point.g - point.g.mean()
-    tau = -newton_intercepts(point.A, g)
-    missed = np.abs(g + point.A @ tau).max()
-    if np.ptp(tau) > 1.0 or missed > MISSED * np.abs(g).max():
-        return None
-    beta = max(0.0, float(-tau @ g))
-    return Slack(beta, float(np.sqrt(problem.trace * beta / 2.0)) + rounding)
+def slack(problem: Multinomial, point: Point) -> Slack:
+    """beta and e at a point whose pass computed A; infinite where no q' near p is feasible."""
+    _, beta = nearest_feasible(problem, point)
+    return Slack(beta, float(np.sqrt(problem.trace * beta / 2.0)) + rounding(problem))
 
 
 def duality_gap(
@@ -145,7 +134,7 @@ def duality_gap(
     squares = float(at.theta @ at.theta)
     J = risk + lambda1 * float(at.theta.sum()) + lambda2 * squares
     entropy = risk - slack.beta - inner - slack.e * np.sqrt(squares)
-    if entropy <= 0.0:
+    if not 0.0 < entropy < np.inf:
         return J
     if lambda2 == 0.0:
         return float(J - min(1.0, lambda1 / (sigma[0] + slack.e)) * entropy)

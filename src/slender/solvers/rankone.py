@@ -61,7 +61,7 @@ class Here(NamedTuple):
     risk: float
     G: NDArray[Any]  # (C, d) the risk's gradient, centred
     a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
-    slack: Slack | None
+    slack: Slack
 
 
 class Atoms(NamedTuple):
@@ -163,8 +163,6 @@ class RankOne:
     def _gap(self) -> float:
         """The duality gap of this point alone."""
         here = self.here
-        if here.slack is None:
-            return self.objective
         inner = float(np.einsum("cr,cr->", here.at.A, here.G @ here.at.U, dtype=np.float64))
         sigma = singular_values(here.G)
         penalties = self.lambda1, self.lambda2
