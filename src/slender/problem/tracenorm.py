@@ -134,14 +134,21 @@ def duality_gap(
     squares = float(at.theta @ at.theta)
     J = risk + lambda1 * float(at.theta.sum()) + lambda2 * squares
     entropy = risk - slack.beta - inner - slack.e * np.sqrt(squares)
+    return J - dual_value(entropy, sigma, lambda1, lambda2, slack.e)
+
+
+def dual_value(
+    entropy: float, sigma: NDArray[np.float64], lambda1: float, lambda2: float, e: float = 0.0
+) -> float:
+    """max_a [ a entropy - (dist(a G) + a e)²/(4 lambda2) ] over a in [0, 1]; at least 0."""
     if not 0.0 < entropy < np.inf:
-        return J
+        return 0.0
     if lambda2 == 0.0:
-        return float(J - min(1.0, lambda1 / (sigma[0] + slack.e)) * entropy)
+        return float(min(1.0, lambda1 / (sigma[0] + e)) * entropy)
 
     def dual(a: float) -> float:
         dist = np.linalg.norm(np.maximum(a * sigma - lambda1, 0.0))
-        return float(a * entropy - (dist + a * slack.e) ** 2 / (4.0 * lambda2))
+        return float(a * entropy - (dist + a * e) ** 2 / (4.0 * lambda2))
 
     found = minimize_scalar(lambda a: -dual(a), bounds=(0.0, 1.0), method="bounded")
-    return J - max(dual(1.0), dual(float(found.x)), 0.0)
+    return max(dual(1.0), dual(float(found.x)), 0.0)

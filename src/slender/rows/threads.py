@@ -11,6 +11,7 @@ returns the threads' `mine`, in order.  Which thread gets which block is fixed, 
 same in every run with as many threads.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ Mine = TypeVar("Mine")
 CACHE_BYTES = 2 * 2**20  # a block and what it is turned into: about a core's share of the caches
 MAX_WORKERS = 8  # each keeps sums of its own; with more cores BLAS gets several threads a worker
 RELEASE_EVERY = 8  # blocks between two calls of rows.release
-WORTH_A_THREAD = 10**7  # multiply-adds: a tenth of a millisecond, which is what a pool costs
+WORTH_A_THREAD = 10**7  # multiply-adds: a tenth of a millisecond, which is what handing out costs
 
 
 def map_blocks(
@@ -68,12 +69,8 @@ def map_blocks(
     if workers == 1:
         results = [target(0)]
     else:
-        # A pool a call: it costs a tenth of a millisecond, and nothing is left to a forked process.
-        with (
-            _blas().limit(limits=max(1, get_num_threads() // workers), user_api="blas"),
-            ThreadPoolExecutor(workers) as pool,
-        ):
-            results = list(pool.map(target, range(workers)))
+        with _blas().limit(limits=max(1, get_num_threads() // workers), user_api="blas"):
+            results = list(_pool(os.getpid(), workers).map(target, range(workers)))
     rows.release()
     if errors:
         raise min(errors, key=lambda entry: entry[0])[1]
@@ -104,9 +101,15 @@ def matmul(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
         lo, hi = part
         np.matmul(A[lo:hi], B, out=out[lo:hi])
 
-    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        list(pool.map(target, pairwise(edges)))
+    with one_blas_thread():
+        list(_pool(os.getpid(), workers).map(target, pairwise(edges)))
     return out
+
+
+@cache
+def _pool(process: int, workers: int) -> ThreadPoolExecutor:
+    """One for each process: a forked one has none of its parent's threads."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="slender")
 
 
 @cache

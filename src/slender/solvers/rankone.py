@@ -22,33 +22,27 @@ sides), J is minimised over P and Q by L-BFGS on
 which is smooth.  It is not convex, but it never goes up, and what it cannot see step 1 finds.
 The basis B holds, beside the atoms, what they want to turn to: Newton's direction for the atom's u,
 its v and the others held, (c_j Σ + (lambda1/theta_j + 2 lambda2) I)⁻¹ (-∇R~ᵀ v_j - lambda1 u_j),
-Σ being the rows' covariance (curvature/classwise.py) and c_j = v_jᵀ diag(a) v_j; and what it held
-the steps before, as in conjugate gradients.
+Σ being the rows' covariance (curvature/classwise.py) and c_j = v_jᵀ diag(a) v_j.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from ..curvature.classwise import Classwise
 from ..problem import Multinomial, Point
 from ..problem.certificate import newton_intercepts
 from ..problem.tracenorm import Factors, Slack, duality_gap, risk_gradient, singular_values, slack
 from ..rows import DenseRows
+from .atoms import FEW, GONE, INNER, Atoms, Subspace
 from .lanczos import Pairs, top_pairs
 from .newton import look_at
 
-ARMIJO = 1e-4
-TRIALS = 30
 PAIRS = 32  # taken at a time
 RELATIVE = 1e-2  # accuracy of sigma_1 beside lambda1, where epsilon does not say
-MEMORY = 20  # pairs of L-BFGS
-INNER = 200  # iterations of one step 4 or 5
-GAIN = 1e-5  # of the gap: a smaller gain ends steps 4 and 5
-GONE = 1e-7  # of the largest theta: an atom without weight
-SPARE = 1  # directions kept from earlier steps, for each atom
+SHARE = 0.03  # of the gap: the accuracy of step 5,
+TIGHTER = 0.3  # or this share of what is asked for
 NOISE = {"f": 1e-6, "d": 1e-13}  # of the objective: less is no gain
 IDLE = 5  # steps without a gain, and it is over
 NEWTON_STEPS = 4  # of the intercepts alone, before a proof
@@ -62,18 +56,6 @@ class Here(NamedTuple):
     G: NDArray[Any]  # (C, d) the risk's gradient, centred
     a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
     slack: Slack
-
-
-class Atoms(NamedTuple):
-    """Weights, and the atoms they weigh, in the coordinates of the basis."""
-
-    M: NDArray[Any]  # (s, k)
-    V: NDArray[Any]  # (C, k)
-    theta: NDArray[np.float64]  # (k,)
-
-    def weighed(self, theta: NDArray[np.float64]) -> NDArray[Any]:
-        """W in the coordinates of the basis, (C, s)."""
-        return (self.V * theta.astype(self.V.dtype)) @ self.M.T
 
 
 class RankOne:
@@ -93,11 +75,13 @@ class RankOne:
         if start is None:
             empty = np.zeros((d, 0), dtype), np.zeros(0), np.zeros((C, 0), dtype)
             start = Factors(*empty, problem.start()[:, -1].astype(np.float64))
-        self.basis = start.U  # (d, s), orthonormal; the first columns are the atoms' u
+        self.basis = start.U  # (d, s), orthonormal; the atoms' u, and during a step more
         self.Z = np.zeros((problem.rows.shape[0], 0), dtype)  # X basis
         if len(start.theta):
             self.Z = self._products(start.U)
         self.found: Pairs | None = None
+        # of a step along new atoms: the curvature of R is at most half the rows' mean square
+        self.length = 2.0 / max(problem.squares, float(np.finfo(np.float32).tiny))
         self.here = self._look(start)
 
     # -- one point -------------------------------------------------------------------------------
@@ -118,10 +102,9 @@ class RankOne:
 
     def _look(self, at: Factors) -> Here:
         """The risk, and its gradient: X is read once."""
-        Z = np.ascontiguousarray(self.Z[:, : len(at.theta)])
-        point = self._best_intercepts(self._inner(Z), at)
+        point = self._best_intercepts(self._inner(self.Z), at)
         at = at._replace(b=point.theta[:, -1].astype(np.float64))
-        G, a = risk_gradient(self.problem, Z, at)
+        G, a = risk_gradient(self.problem, self.Z, at)
         return Here(at, point.objective, G, a, slack(self.problem, point))
 
     def _best_intercepts(self, inner: Multinomial, at: Factors) -> Point:
@@ -179,20 +162,29 @@ class RankOne:
 
     # -- one step --------------------------------------------------------------------------------
 
-    def step(self, tol: float) -> None:
-        """Steps 2 to 6, and the reading of X that shows where they led."""
+    def step(self, tol: float, within: bool = False) -> None:
+        """Steps 2 to 6, and the reading of X that shows where they led.
+
+        `within` looks for no new direction: one reading of X, and little work, for when the
+        penalties have changed in a way that the atoms there are can follow.
+        """
         found = self.found
         assert found is not None
-        better = found.sigma > self.lambda1
+        better = (found.sigma > self.lambda1) & (not within)
         new = found._replace(U=found.U[:, better], V=found.V[:, better], sigma=found.sigma[better])
-        atoms = self._with_atoms(new)
-        inner = self._inner(self.Z)
-        goal = max(self.gap, 0.1 * tol * self.objective)
-        theta = self._line_search(inner, atoms, new.sigma - self.lambda1)
-        theta, b = self._restricted(inner, atoms, theta, goal)
-        A = atoms.weighed(theta)
-        if self.curvature is not None:
-            A, b = self._turned(inner, atoms._replace(theta=theta), b, goal)
+        atoms = self._with_atoms(new, self.basis[:, :0] if within else self._towards())
+        subspace = Subspace(self._inner(self.Z), self.lambda1, self.lambda2)
+        b = self.here.at.b
+        theta, taken = subspace.line_search(atoms, b, new.sigma - self.lambda1, self.length)
+        self.length = taken or self.length
+        atoms = atoms._replace(theta=theta)
+        if self.curvature is None:
+            atoms, b = subspace.restricted(atoms, b, INNER)
+            A = atoms.weighed(atoms.theta)
+        else:
+            atoms, b = subspace.restricted(atoms, b, FEW)
+            goal = max(SHARE * self.gap, TIGHTER * tol * self.objective)
+            A, b = subspace.turned(atoms, b, self.here.a, goal)
         before, dual = self.objective, self.dual
         self.here = self._look(self._diagonal(A, b))
         self._judge()
@@ -200,19 +192,18 @@ class RankOne:
         gained = max(before - self.objective, self.dual - dual)
         self.idle = 0 if gained > noise else self.idle + 1
 
-    def _with_atoms(self, new: Pairs) -> Atoms:
+    def _with_atoms(self, new: Pairs, towards: NDArray[Any]) -> Atoms:
         """The atoms there are and the new ones; the basis grows by these, and where they turn to.
 
         X is read for the new directions of the basis.
         """
         at = self.here.at
-        r, k, s = len(at.theta), len(new.sigma), self.basis.shape[1]
-        wanted = np.hstack([new.U, self._towards()])
+        r, k = len(at.theta), len(new.sigma)
+        wanted = np.hstack([new.U, towards])
         directions = beside(wanted, self.basis)
         if directions.shape[1]:
             self.basis = np.hstack([self.basis, directions])
             self.Z = np.hstack([self.Z, self._products(directions)])
-        self.newest = range(s, self.basis.shape[1])
         M = np.zeros((self.basis.shape[1], r + k), self.basis.dtype)
         M[:r, :r] = np.eye(r)
         M[:, r:] = self.basis.T @ new.U
@@ -241,112 +232,13 @@ class RankOne:
         of = self.problem
         return Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
 
-    def _at(self, inner: Multinomial, A: NDArray[Any], b: NDArray[Any]) -> Point:
-        """R~ and its gradient in the coordinates of the basis."""
-        return inner.at(np.column_stack([A, b]).astype(self.Z.dtype), 2.0 * self.lambda2)
-
-    def _line_search(
-        self, inner: Multinomial, atoms: Atoms, excess: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Armijo along the new atoms, each in proportion to its slope."""
-        if len(excess) == 0:
-            return atoms.theta
-        direction = np.zeros_like(atoms.theta)
-        direction[-len(excess) :] = excess
-        slope, b = -float(excess @ excess), self.here.at.b
-
-        def value(t: float) -> float:
-            theta = atoms.theta + t * direction
-            point = self._at(inner, atoms.weighed(theta), b)
-            return float(point.objective + self.lambda1 * theta.sum())
-
-        before = self.objective
-        # the curvature of R along W is at most half the rows' mean square, and that of the penalty
-        t = 1.0 / (0.5 * self.problem.squares + 2.0 * self.lambda2)
-        after, best = value(t), 0.0
-        if after <= before + ARMIJO * t * slope:  # then twice as far, as long as it goes down
-            for _ in range(TRIALS):
-                best, t = t, 2.0 * t
-                further = value(t)
-                if further >= after:
-                    break
-                after = further
-        else:
-            for _ in range(TRIALS):
-                t *= 0.25
-                if value(t) <= before + ARMIJO * t * slope:
-                    best = t
-                    break
-        return atoms.theta + best * direction
-
-    def _restricted(
-        self, inner: Multinomial, atoms: Atoms, theta: NDArray[np.float64], goal: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Problem (8): the weights of the atoms, none negative, and the intercepts."""
-        b = self.here.at.b
-        k, free = len(theta), len(b) if inner.intercept else 0
-
-        def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            point = self._at(inner, atoms.weighed(x[:k]), x[k:] if free else b)
-            downhill = point.gradient[:, :-1] @ atoms.M
-            along = np.einsum("ck,ck->k", atoms.V, downhill, dtype=np.float64)
-            slopes = np.concatenate([along + self.lambda1, point.g[:free]])
-            return point.objective + self.lambda1 * x[:k].sum(), slopes
-
-        bounds = [(0.0, None)] * k + [(None, None)] * free
-        x = self._minimise(value, np.concatenate([theta, b[:free]]), goal, bounds)
-        return x[:k], x[k:] if free else b
-
-    def _turned(
-        self, inner: Multinomial, atoms: Atoms, b: NDArray[np.float64], goal: float
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """A (C, s) and b after step 5."""
-        kept = atoms.theta > GONE * atoms.theta.max(initial=0.0)
-        root = np.sqrt(atoms.theta[kept])
-        P, Q = atoms.M[:, kept] * root, atoms.V[:, kept] * root  # float64 from here on
-        free = len(b) if inner.intercept else 0
-        p, q = P.size, Q.size
-
-        def split(x: NDArray[np.float64]) -> tuple[Any, Any, Any]:
-            intercepts = x[p + q :] if free else b
-            return x[:p].reshape(P.shape), x[p : p + q].reshape(Q.shape), intercepts
-
-        def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            P, Q, intercepts = split(x)
-            point = self._at(inner, Q @ P.T, intercepts)
-            gradient = point.gradient[:, :-1].astype(np.float64)
-            objective = point.objective + 0.5 * self.lambda1 * float(x[: p + q] @ x[: p + q])
-            d_P, d_Q = gradient.T @ Q + self.lambda1 * P, gradient @ P + self.lambda1 * Q
-            return objective, np.concatenate([d_P.ravel(), d_Q.ravel(), point.g[:free]])
-
-        x = np.concatenate([P.ravel(), Q.ravel(), b[:free]])
-        P, Q, b = split(self._minimise(value, x, goal))
-        return Q @ P.T, b
-
-    def _minimise(self, value: Any, x: NDArray[np.float64], goal: float, bounds: Any = None) -> Any:
-        """L-BFGS-B until a step gains next to nothing beside `goal`."""
-        scale = max(abs(self.objective), 1e-30)
-        options: Any = {
-            "maxcor": MEMORY,
-            "maxiter": INNER,
-            "ftol": GAIN * goal / scale,
-            "gtol": 0.0,
-        }
-        return minimize(value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-
     def _diagonal(self, A: NDArray[Any], b: NDArray[np.float64]) -> Factors:
-        """W = A basisᵀ as singular triplets; basis and Z turn with them, and lose what is old."""
+        """W = A basisᵀ as singular triplets; basis and Z turn with them."""
         V, theta, Mt = np.linalg.svd(A.astype(np.float64), full_matrices=False)
         kept = theta > GONE * theta.max(initial=0.0)
-        r, s, before = int(kept.sum()), self.basis.shape[1], len(self.here.at.theta)
-        order = [*self.newest, *range(before), *range(before, self.newest.start)]
-        spare = SPARE * r if self.curvature is not None else 0
-        turn = np.linalg.qr(np.hstack([Mt[kept].T, np.eye(s)[:, order]]))[0][:, : r + spare]
-        turn[:, :r] = Mt[kept].T  # QR may have changed signs
-        turn = np.ascontiguousarray(turn, self.basis.dtype)
+        turn = np.ascontiguousarray(Mt[kept].T, self.basis.dtype)
         self.basis, self.Z = self.basis @ turn, self.Z @ turn
-        U = np.ascontiguousarray(self.basis[:, :r])
-        return Factors(U, theta[kept], V[:, kept].astype(U.dtype), b)
+        return Factors(self.basis, theta[kept], V[:, kept].astype(self.basis.dtype), b)
 
 
 def beside(U: NDArray[Any], basis: NDArray[Any]) -> NDArray[Any]:

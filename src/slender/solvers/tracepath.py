@@ -36,15 +36,19 @@ class TraceWalker:
         self, problem: Multinomial, held_out: tuple[Rows, NDArray[np.int32]], solver: RankOne
     ) -> None:
         self.problem, self.held_out, self.solver = problem, held_out, solver
+        self.lambda1 = np.inf
 
     def walk_to(self, lambda1: float, lambda2: float, tol: float, max_iter: int) -> Record:
         """Solve at these penalties, from where the last pair ended."""
         solver, first, begun = self.solver, self.problem.passes, perf_counter()
+        # another lambda2 only stretches the atoms; another lambda1 asks for more of them
+        stretched = lambda1 == self.lambda1
+        self.lambda1 = lambda1
         solver.set_penalties(lambda1, lambda2)
-        for _ in range(max_iter):
+        for number in range(max_iter):
             if solver.gap <= tol * solver.objective or solver.stalled:
                 break
-            solver.step(tol)
+            solver.step(tol, within=stretched and number == 0)
         seconds = perf_counter() - begun
         at = solver.here.at
         return {
