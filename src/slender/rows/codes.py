@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .base import Rows
 from .kernel import KernelRows, Quantised
 from .lookup import accumulate, decode, look_up, multiply, squares
+from .mapped import give_back, mapped_file
 
 BLOCK_ROWS = 16_384  # many for each table made, and few enough that their sums stay in cache
 
@@ -80,6 +81,7 @@ class CodeRows(Rows):
 
     def __init__(self, codes: NDArray[np.uint8], codebooks: NDArray[Any]) -> None:
         self.codes, self.codebooks = np.asarray(codes), codebooks
+        self._map = mapped_file(self.codes)
         self.shape = (len(codes), codebooks.shape[0] * codebooks.shape[2])
         self.dtype = codebooks.dtype
 
@@ -101,3 +103,6 @@ class CodeRows(Rows):
 
     def block_rows(self, out_bytes: int) -> int:
         return BLOCK_ROWS
+
+    def release(self) -> None:
+        give_back(self._map)

@@ -1,6 +1,5 @@
 """Dense rows: an array or memory map of float64, float32, float16 or small integers."""
 
-import mmap
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from .base import Rows, compute_dtype
 from .half import widen
 from .kernel import Dense, KernelRows
+from .mapped import give_back, mapped_file
 
 
 class DenseRows(Rows):
@@ -18,7 +18,7 @@ class DenseRows(Rows):
         self.X = np.asarray(X)  # a memory map becomes a plain view of itself, not a copy
         self.shape = (self.X.shape[0], self.X.shape[1])
         self.dtype = compute_dtype(self.X.dtype)
-        self._map = _mapped_file(self.X)
+        self._map = mapped_file(self.X)
         # A kernel reads these bytes as they are; any others are gathered and widened on demand.
         self._readable = self.X.dtype == self.dtype and self.X.flags.c_contiguous
 
@@ -32,22 +32,9 @@ class DenseRows(Rows):
         return (Dense(self.X), order) if self._readable else super().take(order)
 
     def release(self) -> None:
-        # Pages of a mapped file count as this process's memory until they are given back; the
-        # system keeps them in its cache, so that reading them again costs little.
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        give_back(self._map)
 
     def _widened(self, block: NDArray[Any]) -> NDArray[Any]:
         if block.dtype == np.float16:
             return widen(block)
         return block.astype(self.dtype, copy=False)
-
-
-def _mapped_file(X: NDArray[Any]) -> mmap.mmap | None:
-    """The mapping behind a view of np.memmap(mode="r"); any other mode may hold changes."""
-    base: Any = X
-    while isinstance(base, np.ndarray):
-        if isinstance(base, np.memmap) and base.mode != "r":
-            return None
-        base = base.base
-    return base if isinstance(base, mmap.mmap) else None
