@@ -56,6 +56,7 @@ def compress(
     trained = perf_counter()
     with progress_of_rows("compress", rows.shape[0], quiet) as advance:
         interruptible(lambda: quantizer.encode_to(rows, out, lambda done: advance(done, None)))
+    coded = perf_counter()
     n_sq, _, d_sq = quantizer.codebooks_.shape
     n, d = rows.shape
     results: dict[str, Any] = {
@@ -69,7 +70,7 @@ def compress(
         "times_smaller": 4.0 * n * d / out.stat().st_size,
         "lost": _lost(rows, out),
         "seconds_codebooks": trained - begun,
-        "seconds_codes": perf_counter() - trained,
+        "seconds_codes": coded - trained,
     }
     write_json(results, json)
     if not quiet and json != "-":

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..storage import FileError, PathLike, safetensors_header, write_whole
+from ..storage import FileError, PathLike, safetensors_header, unreadable, write_whole
 
 FORMAT = "slender-codes"
 VERSION = 1
@@ -60,17 +60,19 @@ def _write(
     digest = hashlib.sha256(document.encode())
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        _put(file, digest, np.ascontiguousarray(codebooks).tobytes())
+        _put(file, digest, np.ascontiguousarray(codebooks))
         rows = 0
         for block in blocks:
-            _put(file, digest, np.ascontiguousarray(block, np.uint8).tobytes())
+            _put(file, digest, np.ascontiguousarray(block, np.uint8))
             rows += len(block)
         if rows != n:
             raise ValueError(f"{rows} rows of codes came where {n} were announced")
         file.write(digest.digest())
 
 
-def _put(file: BinaryIO, digest: Any, content: bytes) -> None:
+def _put(file: BinaryIO, digest: Any, array: NDArray[Any]) -> None:
+    """An array's bytes, without a copy of them."""
+    content = array.reshape(-1).view(np.uint8).data
     file.write(content)
     digest.update(content)
 
@@ -78,6 +80,17 @@ def _put(file: BinaryIO, digest: Any, content: bytes) -> None:
 def read_codes(path: PathLike, check: bool = True) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """(codes, codebooks) of a file; the codes are a memory map."""
     path = Path(path)
+    if not path.exists():
+        raise FileError(f"{path}: no such file; check the path")
+    try:
+        return _read(path, check)
+    except FileError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        raise unreadable(path, "a file of compressed rows", error) from error
+
+
+def _read(path: Path, check: bool) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     offset, header = safetensors_header(path)
     text = header.get("__metadata__", {}).get(FORMAT)
     if text is None:
@@ -96,7 +109,7 @@ def read_codes(path: PathLike, check: bool = True) -> tuple[NDArray[np.uint8], N
     if check:
         digest = hashlib.sha256(text.encode())
         digest.update(codebooks.tobytes())
-        rows = max(1, CHUNK // codes.shape[1])
+        rows = max(1, CHUNK // max(1, codes.shape[1]))
         for lo in range(0, len(codes), rows):
             digest.update(codes[lo : lo + rows].tobytes())
         if digest.digest() != _tensor(path, offset, header["sha256"]).tobytes():

@@ -53,8 +53,9 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
                 f"codebooks must have shape (n_sq, {CENTROIDS}, d_sq) with n_sq={codes.shape[1]} "
                 f"parts as in codes; these have shape {codebooks.shape}"
             )
-        if codebooks.dtype not in (np.float32, np.float64):
-            codebooks = codebooks.astype(np.float32)
+        if codes.shape[1] == 0:
+            raise ValueError("codes have no column; a row needs one part at least")
+        codebooks = codebooks.astype(_arithmetic(codebooks.dtype), copy=False)
         if not np.isfinite(codebooks).all():
             raise ValueError("codebooks contain NaN or infinity; train them on finite rows")
         self.codes, self.codebooks = codes, np.ascontiguousarray(codebooks)
@@ -75,11 +76,20 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
 
     def __getitem__(self, rows: Any) -> "CompressedMatrix":
         """Some rows: a slice (which copies nothing), a list of numbers or a mask."""
-        if isinstance(rows, tuple):
-            raise IndexError("a CompressedMatrix is indexed by rows only; use toarray() for more")
+        if isinstance(rows, tuple):  # scikit-learn asks for M[rows, ...]
+            rows, *others = rows
+            if any(other is not Ellipsis and other != slice(None) for other in others):
+                raise IndexError("M has whole rows only; M.toarray() has columns")
         if isinstance(rows, int | np.integer):
-            raise IndexError(f"M[{rows}] is a row, not a matrix; use M[{rows}:{int(rows) + 1}]")
+            raise IndexError(f"M[{rows}] is a row, not a matrix; use M[[{rows}]]")
         return CompressedMatrix(self.codes[rows], self.codebooks)
+
+    __iter__ = None  # else Python would ask for M[0], M[1], ... and take the error for the end
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a CompressedMatrix has no array to share; its rows are decoded")
+        return self.toarray().astype(dtype or self.dtype, copy=False)
 
     def __repr__(self) -> str:
         n, d = self.shape
@@ -89,10 +99,12 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         )
 
     def _matmat(self, B: NDArray[Any]) -> NDArray[Any]:
-        return self._in(B).matmat(np.asarray(B))
+        rows = self._in(B)
+        return rows.matmat(np.asarray(B, rows.dtype))
 
     def _rmatmat(self, G: NDArray[Any]) -> NDArray[Any]:
-        return self._in(G).rmatmat(np.asarray(G))
+        rows = self._in(G)
+        return rows.rmatmat(np.asarray(G, rows.dtype))
 
     def _matvec(self, b: NDArray[Any]) -> NDArray[Any]:
         return self._matmat(b.reshape(-1, 1))
@@ -103,9 +115,9 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
     def _in(self, operand: NDArray[Any]) -> CodeRows:
         """The rows in the arithmetic of a product with this operand."""
         dtype = np.result_type(self.dtype, operand)
-        if dtype.kind not in "f":
+        if dtype.kind != "f":
             raise TypeError(f"a product with {operand.dtype} numbers; convert them to float")
-        return CodeRows(self.codes, self.codebooks.astype(dtype, copy=False))
+        return CodeRows(self.codes, self.codebooks.astype(_arithmetic(dtype), copy=False))
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -120,3 +132,9 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         `check=False` leaves out the checksum, which reads all codes once.
         """
         return cls(*read_codes(path, check))
+
+
+def _arithmetic(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float64 for what is wider than float32, in this machine's byte order."""
+    wide = dtype.kind == "f" and dtype.itemsize > 4
+    return np.dtype(np.float64 if wide else np.float32)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.validation import check_block, check_positive, generator, read_rows
 from ..extras import need
-from ..rows import Rows, as_array, blocks
+from ..rows import Rows, as_array, blocks, first_bad
 from ..rows.lookup import CENTROIDS
 from ..storage import PathLike
 from .format import write_codes
@@ -91,8 +91,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(n)[: self.training_rows])
-        sample = as_array(rows.gather(chosen)).astype(np.float32, copy=False)
-        check_block(sample, 0)
+        sample = _single(as_array(rows.gather(chosen)), chosen)
         trained = faiss.ProductQuantizer(d, n_sq, 8)
         trained.cp.seed = int(rng.integers(2**31 - 1))
         trained.cp.niter = int(self.n_iter)
@@ -101,6 +100,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         trained.train(np.ascontiguousarray(sample))
         centroids = faiss.vector_to_array(trained.centroids)
         self.codebooks_ = centroids.reshape(n_sq, CENTROIDS, d // n_sq).copy()
+        for q, part in enumerate(np.split(sample, n_sq, axis=1)):
+            _keep_exact(part, self.codebooks_[q])
         return self
 
     def encode(self, X: Any, progress: Callable[[int], object] | None = None) -> CompressedMatrix:
@@ -152,9 +153,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         coder = faiss.ProductQuantizer(n_sq * d_sq, n_sq, 8)
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
         for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-            block = as_array(rows.gather(np.arange(lo, hi)))
-            check_block(block, lo)
-            yield coder.compute_codes(np.ascontiguousarray(block, np.float32))
+            index = np.arange(lo, hi)
+            yield coder.compute_codes(_single(as_array(rows.gather(index)), index))
             rows.release()
             if progress is not None:
                 progress(hi)
@@ -181,3 +181,31 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _single(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The rows `index` in float32, if they are finite there."""
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(block, np.float32)
+    bad = first_bad(single)
+    if bad is not None:
+        i, j, _ = bad
+        check_block(block[i : i + 1], int(index[i]))  # NaN or infinity, as it was given
+        raise ValueError(
+            f"X holds {block[i, j]:.3g} at row {index[i]}, column {j}, which is beyond float32; "
+            "scale the features down"
+        )
+    return single
+
+
+def _keep_exact(part: NDArray[np.float32], codebook: NDArray[np.float32]) -> None:
+    """Where there are no more distinct vectors than centroids, they are the centroids.
+
+    k-means would perturb some of them to fill clusters that stay empty.
+    """
+    if len(np.unique(part[: 4 * CENTROIDS], axis=0)) > CENTROIDS:
+        return
+    distinct = np.unique(part, axis=0)
+    if len(distinct) <= CENTROIDS:
+        codebook[: len(distinct)] = distinct
+        codebook[len(distinct) :] = distinct[0]

@@ -24,6 +24,8 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
     """X as a row store, its shape checked against what was fitted."""
     if hasattr(X, "as_rows"):  # compressed rows, which scikit-learn would try to make an array of
         _check_n_features(estimator, X, reset=reset)
+        if X.shape[0] == 0:
+            raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}); give one at least")
         return X.as_rows()
     X = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False

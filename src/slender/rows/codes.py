@@ -15,6 +15,7 @@ from .lookup import accumulate, decode, look_up, multiply, squares
 from .mapped import give_back, mapped_file
 
 BLOCK_ROWS = 16_384  # many for each table made, and few enough that their sums stay in cache
+OUT_BYTES = 64 * 2**20  # of what a block is turned into, at most: ten thousand classes
 
 
 class CodeBlock:
@@ -102,7 +103,7 @@ class CodeRows(Rows):
         return CodeRows(self.codes, self.codebooks * parts)
 
     def block_rows(self, out_bytes: int) -> int:
-        return BLOCK_ROWS
+        return min(BLOCK_ROWS, max(1, OUT_BYTES // max(1, out_bytes)))
 
     def release(self) -> None:
         give_back(self._map)
