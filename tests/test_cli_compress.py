@@ -243,9 +243,6 @@ def test_codes_that_cannot_be_read(slender, compressed):
     assert not Path("model").exists()
 
 
-# -- known to be wrong: each of these fails once it is mended, and then loses its mark -------------
-
-
 @pytest.mark.parametrize("word", [b"version", b"codebooks", b'"codes"', b"sha256", b'"{'])
 def test_a_damaged_header_is_one_line(slender, compressed, word):
     content = bytearray(Path("X_train.pq").read_bytes())

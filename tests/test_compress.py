@@ -70,7 +70,7 @@ def test_what_is_no_choice_of_rows():
     M = CompressedMatrix(*coded()[:2])
     with pytest.raises(IndexError, match=r"M\[3\] is a row, not a matrix; use M\[\[3\]\]"):
         M[np.int64(3)]
-    with pytest.raises(IndexError, match=r"by rows only; use toarray\(\)"):
+    with pytest.raises(IndexError, match=r"whole rows only; M.toarray\(\)"):
         M[3:5, 0]
     for rows in ([50], [-51], np.ones(49, bool), 1.5, "a"):
         with pytest.raises(IndexError):

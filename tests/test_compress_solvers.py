@@ -372,9 +372,6 @@ def test_trained_on_codes_tested_without_compression():
     assert model[-1].score(data.X_test, data.y_test) > wanted
 
 
-# Known to be wrong: each of these fails once it is mended, and then loses its mark.
-
-
 def test_scikit_learn_can_split_codes():
     a = cross_val_score(LogisticClassifier(), M, Y, cv=3)
     same(a, cross_val_score(LogisticClassifier(), X, Y, cv=3))
