@@ -25,6 +25,8 @@ class LowRankClassifier(MultinomialClassifier):
     theta_: NDArray[np.float64]  # (r,)
     V_: NDArray[Any]  # (C, r)
     rank_: int
+    lambda1_: float
+    lambda1_max_: float
 
     @property
     def coef_(self) -> NDArray[Any]:  # type: ignore[override]  # made from the factors, never set
@@ -220,22 +222,25 @@ class TraceNormClassifier(LowRankClassifier):
 
     def _say(self, solver: RankOne, ended: str) -> None:
         if self.lambda1_ >= self.lambda1_max_:
-            answer = "its most frequent class" if self.fit_intercept else "the same class"
+            answer = "the most frequent class" if self.fit_intercept else "the same class"
             warn(
                 f"lambda1={self.lambda1_:.4g} is not below lambda1_max_={self.lambda1_max_:.4g}: "
                 f"W = 0 is the optimum and every row gets {answer}; use a smaller lambda1"
             )
         elif not finished(solver, self.tol, self.epsilon):
-            advice = f"raise max_iter={self.max_iter}, or tol={self.tol}"
+            advice = ""
             if solver.stalled:
-                advice = f"{solver.Z.dtype} allows no further step: raise tol={self.tol}"
+                advice = f": {solver.Z.dtype} allows no further step: raise tol={self.tol}"
                 if solver.Z.dtype != np.float64:
                     advice += ", or fit float64 features"
+            elif len(self.trace_) > self.max_iter:
+                advice = f": raise max_iter={self.max_iter}, or tol={self.tol}"
+            if not (ended or advice):
+                return  # a callback wanted it so
             warn(
                 f"{ended}after reading X {self.n_iter_} times the objective {self.objective_:.6g} "
                 f"is proved to lie within {self.gap_:.2g} "
-                f"({self.gap_ / max(self.objective_, 1e-300):.1e} of it) of its minimum"
-                + ("" if ended else f": {advice}")
+                f"({self.gap_ / max(self.objective_, 1e-300):.1e} of it) of its minimum{advice}"
             )
 
 

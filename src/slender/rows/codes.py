@@ -29,7 +29,8 @@ class CodeBlock:
         codebooks: NDArray[Any],
         factor: NDArray[Any] | None = None,
     ) -> None:
-        self.codes, self.codebooks, self.factor = codes, codebooks, factor
+        self.codes = np.ascontiguousarray(codes)
+        self.codebooks, self.factor = codebooks, factor
         self.shape = (len(codes), codebooks.shape[0] * codebooks.shape[2])
         self.dtype = codebooks.dtype
 

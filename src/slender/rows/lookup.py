@@ -26,6 +26,9 @@ from .lanes import LANE_BYTES, load, nothing, plus, store, times_plus
 
 CENTROIDS = 256  # a code is a byte
 GROUP = 64
+HALVES = np.uint64(0x00000000FFFFFFFF)
+QUARTERS = np.uint64(0x0000FFFF0000FFFF)
+EIGHTHS = np.uint64(0x00FF00FF00FF00FF)
 FAST = {"reassoc", "contract", "nsz"}
 
 
@@ -37,7 +40,7 @@ def multiply(codes, codebooks, B, out):  # type: ignore[no-untyped-def]
     sums = np.zeros((-(-m // LANES), R, LANES), B.dtype)
     tables = np.empty((2, CENTROIDS, LANES), B.dtype)
     columns = np.zeros((size, LANES), B.dtype)
-    turned = np.empty((GROUP, R), np.uint8)
+    turned = np.empty((GROUP, -(-R // 8) * 8), np.uint8)
     for first in range(0, Q, GROUP):
         parts = min(GROUP, Q - first)
         turn(codes, first, parts, turned)
@@ -78,7 +81,7 @@ def accumulate(codes, codebooks, G, out):  # type: ignore[no-untyped-def]
                 summands[k, i, c] = G[i, k * LANES + c]
     table = np.empty((CENTROIDS, LANES), G.dtype)
     result = np.empty((size, LANES), G.dtype)
-    turned = np.empty((GROUP, R), np.uint8)
+    turned = np.empty((GROUP, -(-R // 8) * 8), np.uint8)
     for first in range(0, Q, GROUP):
         parts = min(GROUP, Q - first)
         turn(codes, first, parts, turned)
@@ -97,14 +100,47 @@ def accumulate(codes, codebooks, G, out):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def turn(codes, first, parts, turned):  # type: ignore[no-untyped-def]
-    """turned[p] = the codes of part first + p, a cache line of 64 rows at a time."""
-    R = len(codes)
-    for lo in range(0, R, 64):
-        hi = min(lo + 64, R)
+    """turned[p, :R] = the codes of part first + p."""
+    R, Q = codes.shape
+    start = 0
+    if Q % 8 == 0:  # first and parts are, too
+        start = R - R % 8
+        words, turned_words = codes.view(np.uint64), turned.view(np.uint64)
+        for i in range(0, start, 8):
+            for p in range(0, parts, 8):
+                turn_words(words, i, (first + p) // 8, turned_words, p, i // 8)
+    for i in range(start, R):
         for p in range(parts):
-            row = turned[p]
-            for i in range(lo, hi):
-                row[i] = codes[i, first + p]
+            turned[p, i] = codes[i, first + p]
+
+
+@register_jitable
+def turn_words(words, i, k, turned, p, j):  # type: ignore[no-untyped-def]
+    """Eight bytes of eight rows, transposed in eight registers: by halves, quarters, eighths."""
+    a0, a1, a2, a3 = words[i, k], words[i + 1, k], words[i + 2, k], words[i + 3, k]
+    a4, a5, a6, a7 = words[i + 4, k], words[i + 5, k], words[i + 6, k], words[i + 7, k]
+    half, quarter, eighth = np.uint64(32), np.uint64(16), np.uint64(8)
+    a0, a4 = swap(a0, a4, half, HALVES)
+    a1, a5 = swap(a1, a5, half, HALVES)
+    a2, a6 = swap(a2, a6, half, HALVES)
+    a3, a7 = swap(a3, a7, half, HALVES)
+    a0, a2 = swap(a0, a2, quarter, QUARTERS)
+    a1, a3 = swap(a1, a3, quarter, QUARTERS)
+    a4, a6 = swap(a4, a6, quarter, QUARTERS)
+    a5, a7 = swap(a5, a7, quarter, QUARTERS)
+    a0, a1 = swap(a0, a1, eighth, EIGHTHS)
+    a2, a3 = swap(a2, a3, eighth, EIGHTHS)
+    a4, a5 = swap(a4, a5, eighth, EIGHTHS)
+    a6, a7 = swap(a6, a7, eighth, EIGHTHS)
+    turned[p, j], turned[p + 1, j], turned[p + 2, j], turned[p + 3, j] = a0, a1, a2, a3
+    turned[p + 4, j], turned[p + 5, j], turned[p + 6, j], turned[p + 7, j] = a4, a5, a6, a7
+
+
+@register_jitable
+def swap(a, b, shift, mask):  # type: ignore[no-untyped-def]
+    """The upper parts of a for the lower parts of b."""
+    t = ((a >> shift) ^ b) & mask
+    return a ^ (t << shift), b ^ t
 
 
 @register_jitable

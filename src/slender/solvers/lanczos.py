@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 STEPS = 12
 EXTRA = 4  # columns beside those asked for: they take up what would slow the last ones down
-LOST = 1e-6
+# Of the largest singular value: below, a Gram matrix holds rounding.
+LOST = {"f": 3e-4, "d": 1e-7}
 
 
 class Pairs(NamedTuple):
@@ -32,6 +33,7 @@ def top_pairs(
 ) -> Pairs:
     """The k leading pairs, the first to `accuracy`; `start` (C, .) holds vectors near them."""
     C, d = N.shape
+    lost = LOST[N.dtype.char]
     width = min(k + EXTRA, C, d)
     block = rng.standard_normal((C, width)).astype(N.dtype)
     if start is not None:
@@ -53,12 +55,12 @@ def top_pairs(
         for _ in range(2):  # twice is enough
             Y -= Q @ (Q.T @ Y)
         size = np.linalg.norm(Y, axis=0)
-        Y = Y[:, size > LOST * sigma[0] ** 2][:, : C - Q.shape[1]]
+        Y = Y[:, size > lost * sigma[0] ** 2][:, : C - Q.shape[1]]
         if Y.shape[1] == 0:
             break
         new = np.linalg.qr(Y)[0]
         new -= Q @ (Q.T @ new)
         new = np.linalg.qr(new)[0]
-    keep = sigma > LOST * max(sigma[0], 1e-30)
+    keep = sigma > lost * max(sigma[0], 1e-30)
     U = NtV[:, keep]
     return Pairs(sigma[keep], V[:, keep], U / np.linalg.norm(U, axis=0))
