@@ -303,9 +303,9 @@ def test_the_duality_gap_is_the_formula_s(seed, size, lambda2):
         return duality_gap(problem.risk(W), at, (G * W).sum(), sigma, *penalties, Slack(beta, e))
 
     ours = bound(0.0, 0.0)
-    assert ours <= naive_trace.gap(problem, W) * (1 + 1e-12) + 1e-14  # and the rounding it counts
+    assert ours <= naive_trace.gap(problem, W) * (1 + 1e-12) + 1e-13  # and the rounding it counts
     if lambda2 == 0.0:
-        assert ours == pytest.approx(naive_trace.gap(problem, W), abs=1e-14)
+        assert ours == pytest.approx(naive_trace.gap(problem, W), rel=1e-9, abs=1e-13)
     else:  # the best point between q = e_y and q = p
         a = np.linspace(0, 1, 2001)[:, None]
         beyond = (np.maximum(a * sigma - problem.lambda1, 0) ** 2).sum(axis=1) / (4 * lambda2)
