@@ -272,3 +272,27 @@ def test_few_distinct_parts_are_kept_exactly(slender):
 def test_numbers_too_large_for_float32(slender, compressed):
     np.save("large.npy", X.astype(np.float64) * 1e200)
     refused(slender("compress", "large.npy", "--like", "X_train.pq", "--out", "X.pq"))
+
+
+def test_a_folder_of_codes(here, slender, compressed):
+    """Where a folder has no X_train.npy its codes are read."""
+    for part in ("train", "test"):
+        Path(f"X_{part}.npy").unlink()
+    code, *_ = slender("fit", here, "--out", "model", "--seed", 0)
+    assert code == 0
+    assert load_model("model").score(CompressedMatrix.load("X_test.pq"), CODES[TEST]) > 0.8
+
+
+def test_experiments_on_codes(here, slender, quantizer):
+    """slender run: trained on codes, tested on full rows or on codes."""
+    found = {}
+    for test_on in ("full", "codes"):
+        words = ("--epochs", 2, "--dsq", 4, "--test-on", test_on, "--quiet", "--json", "-")
+        code, out, _ = slender("run", "--opt", "bcfw", "--dataset", "digits", *words)
+        assert code == 0
+        found[test_on] = json.loads(out)
+        assert found[test_on]["compression"] == {"d_sq": 4, "test_on": test_on}
+    # the same model: its last objective, on the training codes, does not see the test rows
+    assert found["full"]["curve"][-1]["objective"] == found["codes"]["curve"][-1]["objective"]
+    refused(slender("run", "--opt", "bcfw", "--test-on", "codes"), "--test-on", "--dsq")
+    refused(slender("run", "--opt", "bcfw", "--dsq", 4, "--test-on", "x"), "--test-on")

@@ -19,6 +19,7 @@ from slender.estimators.chosen import best_of
 from slender.export import to_sklearn
 from slender.lab.datasets import planted
 from slender.rows import one_blas_thread
+from slender.solvers.tracepath import LOOSER
 
 FIELDS = {
     "lambda1", "lambda2", "objective", "gap", "rank", "trace_norm", "top1", "top5",
@@ -79,7 +80,7 @@ def test_a_path_has_a_record_for_each_pair(probe):
     assert pairs[0] == (lambda1s[0], lambda2s[0])  # from strong to weak, neighbours in turn
     assert all((a[0] == b[0]) != (a[1] == b[1]) for a, b in pairwise(pairs))
     assert [record["rank"] for record in probe.path_[:3]] == [0.0] * 3  # at lambda1_max
-    assert all(record["gap"] <= probe.tol * record["objective"] for record in probe.path_)
+    assert all(record["gap"] <= LOOSER * probe.tol * record["objective"] for record in probe.path_)
 
 
 def test_alpha_is_the_ratio_of_one_value_to_the_next(data):
@@ -118,7 +119,7 @@ def test_the_path_is_that_of_cold_fits_in_fewer_passes(data):
         penalties = record["lambda1"], record["lambda2"]
         cold = TraceNormClassifier(*penalties, **options).fit(X, y)
         cold_passes += cold.n_iter_
-        assert record["objective"] == pytest.approx(cold.objective_, rel=probe.tol)
+        assert record["objective"] == pytest.approx(cold.objective_, rel=LOOSER * probe.tol)
         assert record["rank"] == len(at.theta)
         assert record["trace_norm"] == pytest.approx(at.theta.sum())
         assert at.U.shape == (20, len(at.theta))
@@ -175,7 +176,7 @@ def test_a_splitter_s_parts_are_averaged(data):
     ]
     assert probe.lambda1_max_ == pytest.approx(max(model.lambda1_max_ for model in cold))
     objectives = [model.objective_ for model in cold]
-    assert probe.path_[1]["objective"] == pytest.approx(np.mean(objectives), rel=probe.tol)
+    assert probe.path_[1]["objective"] == pytest.approx(np.mean(objectives), rel=LOOSER * probe.tol)
     tests = (test for _, test in splitter.split(X, y))
     scores = [model.score(X[test], y[test]) for model, test in zip(cold, tests, strict=True)]
     assert probe.path_[1]["top1"] == pytest.approx(np.mean(scores), abs=0.01)

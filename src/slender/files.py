@@ -6,7 +6,7 @@
     .safetensors                           X, features, embeddings (or the only 2-d tensor), y
     .pq                                    X as codes, what `slender compress` writes
     .txt .csv (labels)                     one label a line
-    a folder                               X_train.npy y_train.npy X_test.npy y_test.npy
+    a folder                               X_train.npy y_train.npy X_test.npy y_test.npy; or .pq
 
 Whatever is wrong with a file is a `FileError` of one line.  Nothing is ever unpickled.
 """
@@ -102,7 +102,10 @@ def read_dataset(
     if X_path.is_dir():
         if y_path is not None:
             raise FileError(f"{X_path}: is a folder and holds its own labels; leave {y_path} away")
-        X_path, y_path = X_path / f"X_{part}.npy", X_path / f"y_{part}.npy"
+        folder = X_path
+        X_path, y_path = folder / f"X_{part}.npy", folder / f"y_{part}.npy"
+        if not X_path.exists() and X_path.with_suffix(".pq").exists():
+            X_path = X_path.with_suffix(".pq")
     if y_path is None and X_path.suffix.lower() in (*SVMLIGHT, ".txt"):
         return _read_svmlight(_existing(X_path), n_features)
     X = read_matrix(X_path, n_features)

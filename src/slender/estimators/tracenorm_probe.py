@@ -49,7 +49,8 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     refit : bool, default True
         Fit the chosen pair to all rows of X; else keep the model of the training part.
     tol, max_iter, fit_intercept, pairs, turn, class_weight, random_state
-        As in TraceNormClassifier; max_iter is for each pair.
+        As in TraceNormClassifier; max_iter is for each pair.  The path goes to 3 tol, the final
+        fit to tol.
     callbacks : list of callables, called with (record of path_, weights) after each pair
         A true answer ends the path.
 
@@ -135,9 +136,19 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
             best = best_of(self.path_)
             self.lambda1_, self.lambda2_ = (self.path_[best][name] for name in PENALTIES)
             index = self._final_index(parts, codes, rng)
-            problem = self._part_problem(rows, codes, weight, index)
-            solver = RankOne(problem, rng, self.pairs, self.turn, self.models_[best])
+            same = index is parts[0].train
+            problem = walkers[0].problem if same else self._part_problem(rows, codes, weight, index)
+            before = problem.passes
+            solver = RankOne(
+                problem,
+                rng,
+                self.pairs,
+                self.turn,
+                self.models_[best],
+                walkers[0].solver.curvature,
+            )
             self._finish(solver, interrupted)
+            self.n_iter_ = problem.passes - before
         return self
 
     def _walk(self, walkers: list[TraceWalker]) -> bool:
@@ -187,7 +198,6 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
             interrupted = True
         self._keep_factors(problem, solver.here.at)
         self.gap_, self.objective_ = solver.gap, solver.objective
-        self.n_iter_ = problem.passes
         if interrupted or self.gap_ > self.tol * self.objective_:
             warn(
                 ("interrupted: " if interrupted else "")

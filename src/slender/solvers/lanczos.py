@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 STEPS = 12
+FEW_BLOCKS = 3
 EXTRA = 4  # columns beside those asked for: they take up what would slow the last ones down
 # Of the largest singular value: below, a Gram matrix holds rounding.
 LOST = {"f": 3e-4, "d": 1e-7}
@@ -35,11 +36,14 @@ def top_pairs(
     C, d = N.shape
     lost = LOST[N.dtype.char]
     width = min(k + EXTRA, C, d)
-    block = rng.standard_normal((C, width)).astype(N.dtype)
-    if start is not None:
-        near = min(width, start.shape[1])
-        block[:, :near] = start[:, :near]
-    new = np.linalg.qr(block)[0]
+    if FEW_BLOCKS * width >= C:  # all of the space, which a few blocks would fill
+        new = np.eye(C, dtype=N.dtype)
+    else:
+        block = rng.standard_normal((C, width)).astype(N.dtype)
+        if start is not None:
+            near = min(width, start.shape[1])
+            block[:, :near] = start[:, :near]
+        new = np.linalg.qr(block)[0]
     Q, NtQ = np.empty((C, 0), N.dtype), np.empty((d, 0), N.dtype)
     for _ in range(STEPS):
         Q, NtQ = np.hstack([Q, new]), np.hstack([NtQ, N.T @ new])

@@ -54,6 +54,7 @@ class Here(NamedTuple):
     at: Factors
     risk: float
     G: NDArray[Any]  # (C, d) the risk's gradient, centred
+    sigma: NDArray[np.float64]  # its singular values
     a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
     slack: Slack
 
@@ -68,9 +69,12 @@ class RankOne:
         pairs: int = PAIRS,
         turn: bool = True,
         start: Factors | None = None,
+        curvature: Classwise | None = None,
     ) -> None:
         self.problem, self.rng, self.n_pairs = problem, rng, pairs
-        self.curvature: Classwise | None = look_at(problem, rng) if turn else None
+        self.curvature = None  # of the rows; without it atoms do not turn
+        if turn:
+            self.curvature = curvature or look_at(problem, rng)
         C, d, dtype = problem.n_classes, problem.rows.shape[1], problem.rows.dtype
         if start is None:
             empty = np.zeros((d, 0), dtype), np.zeros(0), np.zeros((C, 0), dtype)
@@ -91,7 +95,7 @@ class RankOne:
         self.lambda1, self.lambda2, self.epsilon = lambda1, lambda2, epsilon
         self.dual = 0.0  # the best lower bound on the optimum seen
         self.idle = 0  # steps in a row that gained nothing
-        self._judge()
+        self._prove()
 
     @property
     def objective(self) -> float:
@@ -105,7 +109,7 @@ class RankOne:
         point = self._best_intercepts(self._inner(self.Z), at)
         at = at._replace(b=point.theta[:, -1].astype(np.float64))
         G, a = risk_gradient(self.problem, self.Z, at)
-        return Here(at, point.objective, G, a, slack(self.problem, point))
+        return Here(at, point.objective, G, singular_values(G), a, slack(self.problem, point))
 
     def _best_intercepts(self, inner: Multinomial, at: Factors) -> Point:
         """The point with the best intercepts for its W, by Newton steps that read Z only."""
@@ -121,17 +125,18 @@ class RankOne:
             point = moved
         return point
 
-    def _judge(self) -> None:
-        """The pairs to go on with, and what is proved."""
-        here, at = self.here, self.here.at
-        self.N = -(here.G + self.problem.rows.dtype.type(2.0 * self.lambda2) * at.W)
-        accuracy = RELATIVE * self.lambda1 if self.epsilon is None else self.epsilon / 2.0
-        before = None if self.found is None else self.found.V
-        self.found = top_pairs(self.N, self.n_pairs, before, accuracy, self.rng)
-        # The slopes of (7) along the atoms there are, c_j = lambda1 + <∇R~, u_j v_jᵀ>
-        along = np.einsum("cr,cr->r", at.V, self.N @ at.U, dtype=np.float64)
-        self.slopes = self.lambda1 - along
-        self.dual = max(self.dual, self.objective - self._gap())
+    def _prove(self) -> None:
+        """A lower bound on the optimum, from this point's gradient."""
+        here = self.here
+        inner = float(np.einsum("cr,cr->", here.at.A, here.G @ here.at.U, dtype=np.float64))
+        penalties = self.lambda1, self.lambda2
+        gap = duality_gap(here.risk, here.at, inner, here.sigma, *penalties, here.slack)
+        self.dual = max(self.dual, self.objective - gap)
+
+    def _downhill(self) -> NDArray[Any]:
+        """-∇R~, (C, d)."""
+        W = self.here.at.W
+        return -(self.here.G + W.dtype.type(2.0 * self.lambda2) * W)
 
     @property
     def gap(self) -> float:
@@ -143,54 +148,69 @@ class RankOne:
         """Does the arithmetic allow no further step?"""
         return self.idle >= IDLE
 
-    def _gap(self) -> float:
-        """The duality gap of this point alone."""
-        here = self.here
-        inner = float(np.einsum("cr,cr->", here.at.A, here.G @ here.at.U, dtype=np.float64))
-        sigma = singular_values(here.G)
-        penalties = self.lambda1, self.lambda2
-        return duality_gap(here.risk, here.at, inner, sigma, *penalties, here.slack)
-
     def optimal(self, epsilon: float) -> bool:
         """(C1) and (C2): no slope along an atom, new or old, exceeds epsilon.
 
         (C1) is asked of the true spectral norm, which a Krylov space only bounds from below.
         """
-        if np.abs(self.slopes).max(initial=0.0) > epsilon:
+        N, at = self._downhill(), self.here.at
+        along = np.einsum("cr,cr->r", at.V, N @ at.U, dtype=np.float64)
+        slopes = self.lambda1 - along  # of (7): lambda1 + <∇R~, u_j v_jᵀ>
+        if np.abs(slopes).max(initial=0.0) > epsilon:
             return False
-        return bool(singular_values(self.N)[0] <= self.lambda1 + epsilon)
+        return bool(singular_values(N)[0] <= self.lambda1 + epsilon)
 
     # -- one step --------------------------------------------------------------------------------
 
-    def step(self, tol: float, within: bool = False) -> None:
-        """Steps 2 to 6, and the reading of X that shows where they led.
-
-        `within` looks for no new direction: one reading of X, and little work, for when the
-        penalties have changed in a way that the atoms there are can follow.
-        """
-        found = self.found
-        assert found is not None
-        better = (found.sigma > self.lambda1) & (not within)
-        new = found._replace(U=found.U[:, better], V=found.V[:, better], sigma=found.sigma[better])
-        atoms = self._with_atoms(new, self.basis[:, :0] if within else self._towards())
-        subspace = Subspace(self._inner(self.Z), self.lambda1, self.lambda2)
-        b = self.here.at.b
+    def step(self, tol: float) -> None:
+        """Steps 1 to 6, and the reading of X that shows where they led."""
+        N = self._downhill()
+        new = self._pairs(N)
+        atoms = self._with_atoms(new, self._towards(N))
+        subspace, b = self._subspace(), self.here.at.b
         theta, taken = subspace.line_search(atoms, b, new.sigma - self.lambda1, self.length)
         self.length = taken or self.length
         atoms = atoms._replace(theta=theta)
         if self.curvature is None:
             atoms, b = subspace.restricted(atoms, b, INNER)
-            A = atoms.weighed(atoms.theta)
+            self._arrive(atoms.weighed(atoms.theta), b)
         else:
             atoms, b = subspace.restricted(atoms, b, FEW)
-            goal = max(SHARE * self.gap, TIGHTER * tol * self.objective)
-            A, b = subspace.turned(atoms, b, self.here.a, goal)
+            self._arrive(*subspace.turned(atoms, b, self.here.a, self._goal(tol)))
+
+    def stretch(self, tol: float) -> None:
+        """Step 5 alone, within the span of the atoms there are: one reading of X and little work.
+
+        For when the penalties have changed in a way that these atoms can follow.
+        """
+        at = self.here.at
+        atoms = Atoms(np.eye(len(at.theta), dtype=at.U.dtype), at.V, at.theta)
+        self._arrive(*self._subspace().turned(atoms, at.b, self.here.a, self._goal(tol)))
+
+    def _subspace(self) -> Subspace:
+        return Subspace(self._inner(self.Z), self.lambda1, self.lambda2)
+
+    def _goal(self, tol: float) -> float:
+        """The gap at which a subspace has given what it can."""
+        return max(SHARE * self.gap, TIGHTER * tol * self.objective)
+
+    def _arrive(self, A: NDArray[Any], b: NDArray[np.float64]) -> None:
+        """Step 6 at the end of a step, and what X says there."""
         before, dual = self.objective, self.dual
         self.here = self._look(self._diagonal(A, b))
-        self._judge()
+        self._prove()
         noise = NOISE[self.Z.dtype.char] * abs(before)
         gained = max(before - self.objective, self.dual - dual)
         self.idle = 0 if gained > noise else self.idle + 1
+
+    def _pairs(self, N: NDArray[Any]) -> Pairs:
+        """The leading pairs along which the objective falls: step 1."""
+        accuracy = RELATIVE * self.lambda1 if self.epsilon is None else self.epsilon / 2.0
+        before = None if self.found is None else self.found.V
+        self.found = top_pairs(N, self.n_pairs, before, accuracy, self.rng)
+        better = self.found.sigma > self.lambda1
+        sigma, V, U = self.found
+        return Pairs(sigma[better], V[:, better], U[:, better])
 
     def _with_atoms(self, new: Pairs, towards: NDArray[Any]) -> Atoms:
         """The atoms there are and the new ones; the basis grows by these, and where they turn to.
@@ -209,12 +229,12 @@ class RankOne:
         M[:, r:] = self.basis.T @ new.U
         return Atoms(M, np.hstack([at.V, new.V]), np.concatenate([at.theta, np.zeros(k)]))
 
-    def _towards(self) -> NDArray[Any]:
+    def _towards(self, N: NDArray[Any]) -> NDArray[Any]:
         """Newton's directions for the atoms' u, (d, r)."""
         at, dtype = self.here.at, self.basis.dtype
         if self.curvature is None or len(at.theta) == 0:
             return np.zeros((len(self.basis), 0), dtype)
-        residual = self.N.T @ at.V - dtype.type(self.lambda1) * at.U
+        residual = N.T @ at.V - dtype.type(self.lambda1) * at.U
         c = self.here.a @ at.V.astype(np.float64) ** 2
         ridge = self.lambda1 / at.theta + 2.0 * self.lambda2
         P, e, rest = self.curvature.P, self.curvature.s, self.curvature.rest

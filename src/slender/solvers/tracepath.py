@@ -3,7 +3,8 @@
 lambda1 falls from lambda1_max on, lambda2 from its largest value; both geometrically.  The grid is
 walked to and fro, so that two pairs in a row differ in one penalty by one step.  A new pair costs
 no reading of X to begin: the risk's gradient does not depend on the penalties, and where the old
-solution is proved good enough for the new pair none at all.
+solution is proved good enough for the new pair none at all.  What a path is for, a choice by
+validation, needs no more than a proof to LOOSER times the accuracy of the final fit.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from ..problem.tracenorm import Factors, raw_intercepts
 from ..rows import DenseRows, Rows
 from .loop import Record
 from .rankone import RankOne
+
+LOOSER = 3.0
 
 
 def grid(
@@ -37,18 +40,23 @@ class TraceWalker:
     ) -> None:
         self.problem, self.held_out, self.solver = problem, held_out, solver
         self.lambda1 = np.inf
+        self.judged: tuple[Factors | None, Record] = None, {}
 
     def walk_to(self, lambda1: float, lambda2: float, tol: float, max_iter: int) -> Record:
         """Solve at these penalties, from where the last pair ended."""
         solver, first, begun = self.solver, self.problem.passes, perf_counter()
+        tol = LOOSER * tol
         # another lambda2 only stretches the atoms; another lambda1 asks for more of them
-        stretched = lambda1 == self.lambda1
+        stretched = lambda1 == self.lambda1 and len(solver.here.at.theta) > 0
         self.lambda1 = lambda1
         solver.set_penalties(lambda1, lambda2)
         for number in range(max_iter):
             if solver.gap <= tol * solver.objective or solver.stalled:
                 break
-            solver.step(tol, within=stretched and number == 0)
+            if number == 0 and stretched and solver.curvature is not None:
+                solver.stretch(tol)
+            else:
+                solver.step(tol)
         seconds = perf_counter() - begun
         at = solver.here.at
         return {
@@ -56,12 +64,16 @@ class TraceWalker:
             "gap": solver.gap,
             "rank": float(len(at.theta)),
             "trace_norm": float(at.theta.sum()),
-            **self._judged(at),
+            **self._judged(),
             "passes": float(self.problem.passes - first),
             "seconds": seconds,
         }
 
-    def _judged(self, at: Factors) -> Record:
-        """Accuracies on the held-out rows, through the factors."""
-        rows, codes = self.held_out
-        return measure(DenseRows(rows.matmat(at.U)), codes, at.A, raw_intercepts(self.problem, at))
+    def _judged(self) -> Record:
+        """Accuracies on the held-out rows, through the factors; once for each model."""
+        at = self.solver.here.at
+        if at is not self.judged[0]:
+            rows, codes = self.held_out
+            b = raw_intercepts(self.problem, at)
+            self.judged = at, measure(DenseRows(rows.matmat(at.U)), codes, at.A, b)
+        return self.judged[1]

@@ -1,0 +1,252 @@
+"""python -m benchmarks.semipq: what compression costs, Figure 3 of the trace-norm paper.
+
+    Full      trained and tested on the rows as they are
+    PQ        trained and tested on codes
+    Semi PQ   trained on codes, tested on the rows as they are
+
+for the trace norm (TraceNormProbe, which reads the codes themselves) and for one-vs-rest linear
+SVMs (LIBLINEAR's solver 1, on the decoded rows).  Rows are scaled to norm 1, as Fisher vectors are,
+and neither side has an intercept.  The SVM's protocol is the paper's: three-fold cross-validation
+over five C between 0.1 and 1e4 and over the weight of the positives (1, the ratio of negatives to
+positives, and its root).  It sees a stratified part of at most --cv-rows rows; the SVM of the
+chosen pair is then fitted to all rows.
+
+A repeat draws other codebooks and other validation rows; cross-validation is done in the first.
+"""
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from joblib import cpu_count
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+from sklearn.model_selection import StratifiedKFold
+
+import slender
+from slender.estimators.splits import stratified
+from slender.lab.datasets import Dataset
+from slender.solvers.loop import Clock
+
+from . import command, machine, objective
+from .objective import Linear
+from .runner import Say, spread
+from .tracenorm import shown
+
+CS = np.logspace(-1, 4, 5)
+POWERS = (0.0, 0.5, 1.0)  # of n_negatives / n_positives: the weight of the positives
+FOLDS = 3
+CV_ROWS = 3000
+GRID, ALPHA = (4, 5), 0.1  # values of lambda1 and lambda2, and the ratio of one to the next
+CASES = ("Full", "PQ", "Semi PQ")
+
+Pair = tuple[float, float]  # C, and the power of the positives' weight
+
+
+def first_classes(dataset: Dataset, k: int | None) -> Dataset:
+    """The first k classes in their order, rows of norm 1."""
+    kept = np.unique(dataset.y_train)[:k]
+    parts: list[Any] = []
+    for X, y in (dataset[:2], dataset[2:]):
+        mine = np.isin(y, kept)
+        X = X[mine]
+        parts += [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30), y[mine]]
+    return Dataset(*parts)
+
+
+# -- one-vs-rest -----------------------------------------------------------------------------------
+
+
+class OneVsRest:
+    """LIBLINEAR on some rows: one call trains a binary SVM for each class."""
+
+    def __init__(self, X: NDArray[Any], y: NDArray[Any]) -> None:
+        from liblinear.liblinearutil import problem
+
+        self.classes, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(codes)
+        self.ratio = (len(y) - counts) / counts
+        self.d = X.shape[1]
+        self.problem = problem(codes.astype(np.float64), sparse.csr_matrix(X.astype(np.float64)))
+
+    def fit(self, pair: Pair) -> Linear:
+        from liblinear.liblinearutil import train
+
+        C, power = pair
+        # -wi is the weight of class i where it is the positive one, and only there
+        weights = " ".join(f"-w{c} {r:.6g}" for c, r in enumerate(self.ratio**power))
+        model = train(self.problem, f"-s 1 -c {C} {weights} -q")
+        d, k = model.get_nr_feature(), model.get_nr_class()
+        W = np.zeros((k, self.d), np.float32)  # columns after the last that is not zero are unknown
+        W[:, :d] = np.ctypeslib.as_array(model.w, (d * k,)).reshape(d, k).T
+        order = np.argsort(model.get_labels())  # it numbers classes as they appear
+        return Linear(W[order], np.zeros(k, np.float32), self.classes)
+
+
+def cross_validated(
+    X: NDArray[Any], y: NDArray[Any], cv_rows: int, say: Say
+) -> tuple[Pair, list[dict[str, float]]]:
+    """The pair of best mean top-1 over the folds, and all that was tried."""
+    if len(y) > cv_rows:
+        codes = np.unique(y, return_inverse=True)[1].astype(np.int32)
+        part = stratified(codes, cv_rows / len(y), np.random.default_rng(0)).held_out
+        X, y = X[part], y[part]
+    pairs = [(float(C), power) for C in CS for power in POWERS]
+    scores = np.zeros((FOLDS, len(pairs)))
+    splits = StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y)
+    for fold, (train, test) in enumerate(splits):
+        say(f"one-vs-rest: fold {fold + 1} of {FOLDS}")
+        svm, held_out = OneVsRest(X[train], y[train]), Dataset(X[:0], y[:0], X[test], y[test])
+        with ThreadPoolExecutor(cpu_count()) as pool:  # LIBLINEAR runs outside Python's lock
+            models = list(pool.map(svm.fit, pairs))
+        scores[fold] = [objective.measure(model, held_out)["top1"] for model in models]
+    means = scores.mean(axis=0)
+    tried = [
+        {"C": C, "power": power, "top1": float(mean)}
+        for (C, power), mean in zip(pairs, means, strict=True)
+    ]
+    return pairs[int(means.argmax())], tried
+
+
+# -- both ------------------------------------------------------------------------------------------
+
+
+def trace_norm(dataset: Dataset, M: Any, M_test: Any, seed: int) -> dict[str, Any]:
+    """Accuracies of the three cases, and what was chosen."""
+    tests = {"Full": dataset.X_test, "PQ": M_test, "Semi PQ": dataset.X_test}
+    found: dict[str, Any] = {}
+    for rows, cases in ((dataset.X_train, CASES[:1]), (M, CASES[1:])):
+        probe = slender.TraceNormProbe(*GRID, alpha=ALPHA, random_state=seed)
+        with Clock() as clock:
+            probe.fit(rows, dataset.y_train)
+        for case in cases:
+            five = probe.predict_top_k(tests[case], min(5, len(probe.classes_)))
+            hits = five == dataset.y_test[:, None]
+            found[case] = {
+                "top1": float(hits[:, 0].mean()),
+                "top5": float(hits.any(axis=1).mean()),
+                "chosen": [probe.lambda1_ / probe.lambda1_max_, probe.lambda2_],
+                "rank": probe.rank_,
+                "seconds": clock.seconds,
+            }
+    return found
+
+
+def one_vs_rest(
+    dataset: Dataset, M: Any, M_test: Any, chosen: dict[str, Any], cv_rows: int, say: Say
+) -> dict[str, Any]:
+    """The same of the SVMs; `chosen` keeps the pair of each kind of rows for the next repeat."""
+    decoded = dataset._replace(X_train=M.toarray(), X_test=M_test.toarray())
+    found: dict[str, Any] = {}
+    for kind, train, tests in (
+        ("rows", dataset, {"Full": dataset}),
+        ("codes", decoded, {"PQ": decoded, "Semi PQ": dataset}),
+    ):
+        with Clock() as clock:
+            if kind not in chosen:
+                pair, tried = cross_validated(train.X_train, train.y_train, cv_rows, say)
+                chosen[kind] = {"pair": pair, "tried": tried}
+            say(f"one-vs-rest: all {kind}")
+            model = OneVsRest(train.X_train, train.y_train).fit(chosen[kind]["pair"])
+        for case, test in tests.items():
+            measured = objective.measure(model, test)
+            pair = list(chosen[kind]["pair"])
+            found[case] = {**measured, "chosen": pair, "seconds": clock.seconds}
+    return found
+
+
+def compare(
+    dataset: Dataset, d_sq: int, repeats: int, cv_rows: int, say: Say
+) -> dict[str, list[dict[str, Any]]]:
+    runs: dict[str, list[dict[str, Any]]] = {"trace norm": [], "one-vs-rest": []}
+    chosen: dict[str, Any] = {}
+    for seed in range(1, repeats + 1):
+        say(f"repeat {seed} of {repeats}: codebooks")
+        quantizer = slender.ProductQuantizer(d_sq=d_sq, random_state=seed).fit(dataset.X_train)
+        coded = [quantizer.encode(X) for X in (dataset.X_train, dataset.X_test)]
+        say(f"repeat {seed} of {repeats}: trace norm")
+        runs["trace norm"].append(trace_norm(dataset, *coded, seed))
+        runs["one-vs-rest"].append(one_vs_rest(dataset, *coded, chosen, cv_rows, say))
+    return runs
+
+
+def figures(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Accuracies in percent, and how much of what PQ loses Semi PQ has back."""
+    found: dict[str, Any] = {}
+    for method, of in runs.items():
+        found[method] = {
+            case: {k: spread([100 * run[case][k] for run in of]) for k in ("top1", "top5")}
+            for case in CASES
+        }
+        full, coded, semi = (found[method][case]["top1"]["median"] for case in CASES)
+        found[method]["back"] = (semi - coded) / (full - coded) if full > coded else None
+    return found
+
+
+def table(name: str, shape: list[int], d_sq: int, found: dict[str, Any]) -> Table:
+    n, d, C = shape
+    made = Table(title=f"{name}: {n:,} x {d:,}, {C} classes, d_sq = {d_sq}; % of the test rows")
+    for column in ("trained by", "case", "top-1", "top-5"):
+        made.add_column(column, justify="right" if column.startswith("top") else "left")
+    for method, of in found.items():
+        for case in CASES:
+            made.add_row(method, case, *(shown(of[case][k], 1) for k in ("top1", "top5")))
+    return made
+
+
+def sentence(name: str, method: str, found: dict[str, Any]) -> str:
+    _, coded, semi = (found[case]["top1"]["median"] for case in CASES)
+    back = "" if found["back"] is None else f", {100 * found['back']:.0f} % of the loss is back"
+    word = "at or above" if semi >= coded else "BELOW"
+    return f"{name}, {method}: Semi PQ is {word} PQ by {abs(semi - coded):.1f} points{back}"
+
+
+def main(
+    datasets: Annotated[
+        str, typer.Option(help="Names, separated by commas.")
+    ] = "caltech101,cifar100",
+    classes: Annotated[int | None, typer.Option(min=3, help="Only so many first classes.")] = None,
+    d_sq: Annotated[int, typer.Option(min=1, help="Numbers a byte stands for.")] = 16,
+    cv_rows: Annotated[
+        int, typer.Option(min=100, help="Most rows the SVM is cross-validated on.")
+    ] = CV_ROWS,
+    repeats: Annotated[int, typer.Option(min=1, help="Codebooks and validation rows drawn.")] = 5,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write all to this file.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
+    ] = False,
+) -> None:
+    """Accuracy of the trace norm and of one-vs-rest: Full, PQ and Semi PQ."""
+    console = Console(width=command.WIDTH)
+    results: dict[str, Any] = {
+        "machine": machine.describe("liblinear-official", "faiss-cpu"),
+        "quick": quick,
+        "datasets": {},
+    }
+    for name, dataset in command.load(datasets, quick, console):
+
+        def say(line: str, name: str = name) -> None:
+            print(f"{name}: {line}", file=sys.stderr, flush=True)
+
+        dataset = first_classes(dataset, classes)
+        runs = compare(dataset, d_sq, 1 if quick else repeats, cv_rows, say)
+        found = figures(runs)
+        shape = [*dataset.X_train.shape, len(np.unique(dataset.y_train))]
+        results["datasets"][name] = {"shape": shape, "d_sq": d_sq, "runs": runs, "figures": found}
+        console.print(table(name, shape, d_sq, found))
+        for method in found:
+            console.print(sentence(name, method, found[method]), highlight=False)
+        if json_file:
+            json_file.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    typer.run(main)
