@@ -1,5 +1,7 @@
 """slender fit with every method: its options reach the estimator, others are refused."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,10 @@ METHOD_OPTIONS = {  # of each method: words, and what they set
         "--mu 0.1 --batch-size 7 --tol 0.1 --no-average --passes 50",
         {"mu": 0.1, "batch_size": 7, "tol": 0.1, "averaging": False, "passes": 50},
     ),
+    "tracenorm": (
+        "--lambda1 0.05 --lambda2 0.001 --tol 0.01 --max-iter 50 --intercept",
+        {"lambda1": 0.05, "lambda2": 1e-3, "tol": 0.01, "max_iter": 50, "fit_intercept": True},
+    ),
 }
 
 
@@ -70,7 +76,7 @@ def test_every_method(here, slender, method):
     model = load_model("new")
     assert {name: model.get_params()[name] for name in expected} == expected
     assert model.score(X[120:], CODES[120:]) > 0.6
-    assert ("relative gap" in out) == (method in ("gd", "larank", "bcfw"))
+    assert ("relative gap" in out) == (method in ("gd", "larank", "bcfw", "tracenorm"))
 
 
 @pytest.mark.parametrize(
@@ -94,3 +100,32 @@ def test_refuses(here, slender, words, part):
     assert err.count("\n") == 1
     assert part in err
     assert not (here / "new").exists()
+
+
+@pytest.mark.parametrize("classes", [2, 6])
+def test_a_model_in_factors_is_watched_on_other_rows(here, slender, classes):
+    mine = CODES < classes
+    np.savez("few.npz", X=X[mine], y=CODES[mine])
+    words = ("--method", "tracenorm", "--val", "few.npz", "--out", "new", "--json", "-")
+    code, out, err = slender("fit", "few.npz", *words)
+    assert (code, err) == (0, "")
+    last = json.loads(out)["trace"][-1]
+    assert last["validation_top1"] == load_model("new").score(X[mine], CODES[mine])
+
+
+def test_the_path_of_the_trace_norm(here, slender):
+    words = ("--penalty", "trace", "--n-lambda1", 3, "--n-lambda2", 2, "--out", "probe")
+    code, out, err = slender("path", "data.npz", *words, "--plot", "grid.png", "--json", "out.json")
+    assert (code, err) == (0, "")
+    found = json.loads((here / "out.json").read_text())
+    probe = load_model("probe")
+    assert len(found["path"]) == 6
+    assert (found["lambda1"], found["lambda2"]) == (probe.lambda1_, probe.lambda2_)
+    assert "chosen lambda1" in out
+    assert (here / "grid.png").stat().st_size > 0
+    code, _, err = slender("path", "data.npz", *words, "--scale", "l2")
+    assert code == 2
+    assert "--scale belongs to --penalty l2" in err
+    code, _, err = slender("path", "data.npz", "--alpha", 0.1, "--out", "probe")
+    assert code == 2
+    assert "--alpha belongs to --penalty trace" in err

@@ -29,9 +29,15 @@ class LowRankClassifier(MultinomialClassifier):
     lambda1_max_: float
 
     @property
-    def coef_(self) -> NDArray[Any]:  # type: ignore[override]  # made from the factors, never set
+    def coef_(self) -> NDArray[Any]:  # type: ignore[override]
         """(C, d), made on demand; (1, d) for two classes."""
         return self._left @ self.U_.T
+
+    @coef_.setter
+    def coef_(self, W: NDArray[Any]) -> None:
+        """Other weights in place of the fitted ones: their factors."""
+        self.V_, self.theta_, Ut = np.linalg.svd(W, full_matrices=False)
+        self.U_ = np.ascontiguousarray(Ut.T)
 
     @property
     def _left(self) -> NDArray[Any]:
@@ -178,7 +184,7 @@ class TraceNormClassifier(LowRankClassifier):
                 run(
                     descend(solver, self.tol, self.epsilon, self.max_iter),
                     clock,
-                    lambda: (solver.here.at.W, raw_intercepts(problem, solver.here.at)),
+                    lambda: weights(solver),
                     self.trace_,
                     self.callbacks or (),
                 )
@@ -242,6 +248,12 @@ class TraceNormClassifier(LowRankClassifier):
                 f"is proved to lie within {self.gap_:.2g} "
                 f"({self.gap_ / max(self.objective_, 1e-300):.1e} of it) of its minimum{advice}"
             )
+
+
+def weights(solver: RankOne) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(W, b) in the shapes of coef_ and intercept_, for callbacks."""
+    W, b = solver.here.at.W, raw_intercepts(solver.problem, solver.here.at)
+    return (W[1:] - W[:1], b[1:] - b[:1]) if len(b) == 2 else (W, b)
 
 
 def lambda1_max(solver: RankOne) -> float:

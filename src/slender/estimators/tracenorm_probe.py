@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem.tracenorm import Factors, raw_intercepts
+from ..problem.tracenorm import Factors
 from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.path import mean_record
@@ -14,7 +14,7 @@ from ..solvers.rankone import PAIRS, RankOne
 from ..solvers.tracepath import TraceWalker, grid
 from .chosen import ChosenClassifier, best_of
 from .multinomial import warn
-from .tracenorm import LowRankClassifier, descend, lambda1_max
+from .tracenorm import LowRankClassifier, descend, lambda1_max, weights
 from .validation import (
     check_finite,
     check_positive,
@@ -213,9 +213,3 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
             check_positive(name, getattr(self, name), kind=Integral)
         if self.alpha is not None and not 0.0 < float(self.alpha) < 1.0:
             raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1")
-
-
-def weights(solver: RankOne) -> tuple[NDArray[Any], NDArray[Any]]:
-    """(W, b) of a solver, for callbacks."""
-    at = solver.here.at
-    return at.W, raw_intercepts(solver.problem, at)

@@ -12,6 +12,7 @@ same in every run with as many threads.
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -52,10 +53,13 @@ def map_blocks(
     step = max(1, -(-n // count))
     firsts = range(0, n, step)
     errors: list[tuple[int, Exception]] = []
+    given_up = threading.Event()
 
     def target(worker: int) -> Mine:
         mine = start()
         for done, lo in enumerate(firsts[worker::workers], start=1):
+            if given_up.is_set():
+                break
             hi = min(lo + step, n)
             try:
                 work(mine, lo, hi, rows.block(lo, hi))
@@ -70,7 +74,11 @@ def map_blocks(
         results = [target(0)]
     else:
         with _blas().limit(limits=max(1, get_num_threads() // workers), user_api="blas"):
-            results = list(_pool(os.getpid(), workers).map(target, range(workers)))
+            try:
+                results = list(_pool(os.getpid(), workers).map(target, range(workers)))
+            except BaseException:  # Ctrl-C: the pool's threads live on, and must not work on
+                given_up.set()
+                raise
     rows.release()
     if errors:
         raise min(errors, key=lambda entry: entry[0])[1]
