@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Processes of the suite: most of its time goes into compiling kernels.
+WORKERS ?= 2
 
 .PHONY: demo test lint types suite fast bench clean
 
@@ -18,10 +20,10 @@ types: $(VENV)/.installed
 	$(BIN)/mypy
 
 suite: $(VENV)/.installed
-	$(BIN)/pytest --durations=10
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --durations=10
 
 fast: $(VENV)/.installed
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not slow"
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

@@ -39,11 +39,11 @@ from .tracenorm import shown
 KINDS = ("codes", "dense")
 N, D, N_CLASSES, D_SQ = 50_000, 4096, 100, 16
 N_TEST = 2000
-C = {"planted": 10.0, "huge": 1e-3}
+C = {"planted": 10.0, "huge": 0.01}
 PQ_ROWS, PQ_ITERATIONS = 10_000, 10  # of the codebooks: what is fitted matters, not how well
 HUGE, HUGE_QUICK = (250_000, 65_536, 100), (4000, 1024, 10)
 QUICK = (3000, 256, 10)
-OWN = 0.02
+OWN = 0.05
 BLOCK = 10_000  # rows drawn at a time
 
 Rows = Any  # an array or a CompressedMatrix

@@ -19,6 +19,7 @@ CHOSEN_C = {
     "mnist": 0.178,
     "planted": 5.62,
     "planted200k": 5.62,
+    "planted_lowrank": 1.0,
     "digits": 10.0,
     "tiny": 1.0,
 }

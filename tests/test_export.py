@@ -23,6 +23,8 @@ from slender import (
     SGDClassifier,
     SGDQNClassifier,
     SLNDClassifier,
+    TraceNormClassifier,
+    TraceNormProbe,
     load_model,
     save_model,
 )
@@ -62,6 +64,8 @@ MODELS = {
     "probe": LinearProbe((0.1, 1.0), random_state=0),
     "unit": LinearProbe((0.1, 1.0), scale="l2", random_state=0),
     "standard": LinearProbe((0.1, 1.0), scale="standard", random_state=0),
+    "tracenorm": TraceNormClassifier(0.02, fit_intercept=True, random_state=0),
+    "tracenorm_probe": TraceNormProbe(3, 2, random_state=0),
     "calibrated": LinearProbe((0.1, 1.0), scale="l2", calibrate=True, random_state=0),
 }
 

@@ -13,6 +13,7 @@ from ..estimators.validation import check_block, check_positive, generator, read
 from ..extras import need
 from ..rows import Rows, as_array, blocks, first_bad
 from ..rows.lookup import CENTROIDS
+from ..rows.threads import look_again
 from ..storage import PathLike
 from .format import write_codes
 from .matrix import CompressedMatrix
@@ -78,7 +79,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> "ProductQuantizer":
         """Learn the codebooks on some of the rows."""
-        faiss = need("faiss", "ProductQuantizer")
+        faiss = _faiss()
         check_positive("training_rows", self.training_rows, kind=Integral)
         check_positive("n_iter", self.n_iter, kind=Integral)
         rows = read_rows(self, X, reset=True)
@@ -148,7 +149,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _encoded(
         self, rows: Rows, progress: Callable[[int], object] | None
     ) -> Iterator[NDArray[np.uint8]]:
-        faiss = need("faiss", "ProductQuantizer")
+        faiss = _faiss()
         n_sq, _, d_sq = self.codebooks_.shape
         coder = faiss.ProductQuantizer(n_sq * d_sq, n_sq, 8)
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
@@ -209,3 +210,9 @@ def _keep_exact(part: NDArray[np.float32], codebook: NDArray[np.float32]) -> Non
     if len(distinct) <= CENTROIDS:
         codebook[: len(distinct)] = distinct
         codebook[len(distinct) :] = distinct[0]
+
+
+def _faiss() -> Any:
+    module = need("faiss", "ProductQuantizer")
+    look_again()  # it brings a BLAS
+    return module

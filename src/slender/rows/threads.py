@@ -120,6 +120,11 @@ def _pool(process: int, workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="slender")
 
 
+def look_again() -> None:
+    """A library with threads of its own has been loaded."""
+    _blas.cache_clear()
+
+
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController()  # looks through the loaded libraries, so once
