@@ -19,8 +19,23 @@ def _hash_of_sources() -> str:
 
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _hash_of_sources())
 
-from hypothesis import settings  # noqa: E402  (after the cache is chosen)
+import pytest  # noqa: E402  (after the cache is chosen)
+from hypothesis import settings  # noqa: E402
 
 # The same examples every time, and no deadline: a kernel may compile inside an example.
 settings.register_profile("slender", derandomize=True, deadline=None)
 settings.load_profile("slender")
+
+
+@pytest.fixture
+def slender(capsys):
+    """Run a command in this process: (exit code, stdout, stderr)."""
+    from slender.cli import main
+
+    def run(*words):
+        with pytest.raises(SystemExit) as caught:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return caught.value.code or 0, captured.out, captured.err
+
+    return run

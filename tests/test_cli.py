@@ -8,7 +8,6 @@ import pytest
 from safetensors.numpy import save_file
 
 from slender import SLNDClassifier, load_model, save_model
-from slender.cli import main
 from slender.files import read_labels
 
 rng = np.random.default_rng(0)
@@ -38,19 +37,6 @@ def fitted():
 def model(here, fitted):
     save_model(fitted, here / "model")
     return "model"
-
-
-@pytest.fixture
-def slender(capsys):
-    """Run a command in this process: (exit code, stdout, stderr)."""
-
-    def run(*words):
-        with pytest.raises(SystemExit) as caught:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return caught.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 def refused(result, *parts):

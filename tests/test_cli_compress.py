@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from slender import CompressedMatrix, LogisticClassifier, ProductQuantizer, load_model
-from slender.cli import main
 
 rng = np.random.default_rng(0)
 CODES = np.arange(600) % 6
@@ -25,19 +24,6 @@ def here(tmp_path, monkeypatch):
         np.save(f"X_{part}.npy", X[rows])
         np.save(f"y_{part}.npy", CODES[rows])
     return tmp_path
-
-
-@pytest.fixture
-def slender(capsys):
-    """Run a command in this process: (exit code, stdout, stderr)."""
-
-    def run(*words):
-        with pytest.raises(SystemExit) as caught:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return caught.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")

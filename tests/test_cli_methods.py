@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from slender import load_model
-from slender.cli import main
 
 rng = np.random.default_rng(0)
 CODES = np.arange(180) % 6
@@ -19,19 +18,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.delenv("SLENDER_DEBUG", raising=False)
     np.savez("data.npz", X=X[:120], y=CODES[:120])
     return tmp_path
-
-
-@pytest.fixture
-def slender(capsys):
-    """Run a command in this process: (exit code, stdout, stderr)."""
-
-    def run(*words):
-        with pytest.raises(SystemExit) as caught:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return caught.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 METHOD_OPTIONS = {  # of each method: words, and what they set

@@ -28,7 +28,6 @@ from slender import (
     load_model,
     save_model,
 )
-from slender.cli import main
 from slender.export import to_onnx, to_sklearn, to_torch, write
 from slender.export.form import linear
 from slender.extras import MissingPackageError
@@ -243,17 +242,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.delenv("SLENDER_DEBUG", raising=False)
     save_model(fit("slnd"), "model")
     return tmp_path
-
-
-@pytest.fixture
-def slender(capsys):
-    def run(*words):
-        with pytest.raises(SystemExit) as caught:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return caught.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 def test_export_writes_what_a_loaded_model_computes(here, slender):

@@ -20,27 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .storage import FileError, PathLike, safetensors_header, unreadable
+from .storage import FileError, PathLike, mapped_tensor, safetensors_header, unreadable
 
 X_NAMES = ("X", "features", "embeddings")
 Y_NAMES = ("y", "labels", "targets")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz always writes
-DTYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",  # widened below
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-    "BOOL": "?",
-}
 
 
 # -- matrices and labels ---------------------------------------------------------------------------
@@ -189,15 +174,9 @@ def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
     offset, header = safetensors_header(path)
     header.pop("__metadata__", None)
     name = _choose(path, which, {name: len(entry["shape"]) for name, entry in header.items()})
-    dtype, shape = header[name]["dtype"], tuple(header[name]["shape"])
-    if dtype not in DTYPES:
-        raise FileError(f"{path}: tensor {name!r} has dtype {dtype}; convert it to float32")
-    if 0 in shape:
-        return np.empty(shape, DTYPES[dtype])
-    begin = offset + header[name]["data_offsets"][0]
-    raw = np.memmap(path, DTYPES[dtype], "r", begin, shape)
+    raw = mapped_tensor(path, offset, name, header[name])
     # safetensors' numpy interface knows no bfloat16, which is the upper half of a float32
-    return np.require(raw, requirements="A") if dtype != "BF16" else _widen_bf16(raw)
+    return _widen_bf16(raw) if header[name]["dtype"] == "BF16" else raw
 
 
 def _widen_bf16(raw: NDArray[np.uint16]) -> NDArray[np.float32]:

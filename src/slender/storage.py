@@ -7,7 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 PathLike = str | os.PathLike[str]
+
+DTYPES = {  # of safetensors
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",  # its reader widens it
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
 
 
 class FileError(ValueError):
@@ -37,6 +56,17 @@ def safetensors_header(path: Path) -> tuple[int, dict[str, Any]]:
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         return 8 + size, json.loads(file.read(size))
+
+
+def mapped_tensor(path: Path, offset: int, name: str, entry: dict[str, Any]) -> NDArray[Any]:
+    """A tensor of a safetensors file whose tensors begin at `offset`, memory-mapped."""
+    dtype, shape = entry["dtype"], tuple(entry["shape"])
+    if dtype not in DTYPES:
+        raise FileError(f"{path}: tensor {name!r} has dtype {dtype}; convert it to float32")
+    if 0 in shape:
+        return np.empty(shape, DTYPES[dtype])
+    raw = np.memmap(path, DTYPES[dtype], "r", offset + entry["data_offsets"][0], shape)
+    return np.require(raw, requirements="A")
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from .common import (
     Json,
     Quiet,
     check_outputs,
+    check_plot,
     facts,
     interruptible,
     relative_gap,
@@ -112,12 +113,7 @@ def path(
     is scored once, at the end.
     """
     check_outputs(out, json, plot)
-    if plot is not None:
-        from ..extras import check
-        from ..lab.plots import check_format
-
-        check_format(plot)
-        check("matplotlib", "--plot")
+    check_plot(plot)
     options: dict[str, Any] = {
         "n_lambda1": n_lambda1,
         "n_lambda2": n_lambda2,

@@ -20,16 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..storage import FileError, PathLike, safetensors_header, unreadable, write_whole
+from ..storage import (
+    DTYPES,
+    FileError,
+    PathLike,
+    mapped_tensor,
+    safetensors_header,
+    unreadable,
+    write_whole,
+)
 
 FORMAT = "slender-codes"
 VERSION = 1
-DTYPES: dict[str, Any] = {
-    "F32": np.dtype("<f4"),
-    "F64": np.dtype("<f8"),
-    "U8": np.dtype("u1"),
-}
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
+NAMES = {np.dtype(DTYPES[name]): name for name in ("F32", "F64", "U8")}
 DIGEST = 32
 CHUNK = 16 * 2**20  # bytes of codes the checksum reads at a time
 
@@ -104,24 +107,16 @@ def _read(path: Path, check: bool) -> tuple[NDArray[np.uint8], NDArray[Any]]:
             f"{document['slender']}; slender {__version__} reads up to format {VERSION}: "
             "upgrade slender"
         )
-    codebooks = np.array(_tensor(path, offset, header["codebooks"]))
-    codes = _tensor(path, offset, header["codes"])
+    codebooks = np.array(mapped_tensor(path, offset, "codebooks", header["codebooks"]))
+    codes = mapped_tensor(path, offset, "codes", header["codes"])
     if check:
         digest = hashlib.sha256(text.encode())
         digest.update(codebooks.tobytes())
         rows = max(1, CHUNK // max(1, codes.shape[1]))
         for lo in range(0, len(codes), rows):
             digest.update(codes[lo : lo + rows].tobytes())
-        if digest.digest() != _tensor(path, offset, header["sha256"]).tobytes():
+        if digest.digest() != mapped_tensor(path, offset, "sha256", header["sha256"]).tobytes():
             raise FileError(
                 f"{path}: damaged compressed rows (checksum differs); copy or compress them again"
             )
     return codes, codebooks
-
-
-def _tensor(path: Path, offset: int, entry: dict[str, Any]) -> NDArray[Any]:
-    shape = tuple(entry["shape"])
-    if 0 in shape:
-        return np.empty(shape, DTYPES[entry["dtype"]])
-    begin = offset + entry["data_offsets"][0]
-    return np.memmap(path, DTYPES[entry["dtype"]], "r", begin, shape)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import Multinomial
-from ..problem.tracenorm import Factors, raw_intercepts, singular_values
+from ..problem.tracenorm import Factors, raw_intercepts
 from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.rankone import PAIRS, RankOne
@@ -258,7 +258,7 @@ def weights(solver: RankOne) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def lambda1_max(solver: RankOne) -> float:
     """‖∇R(0)‖, the largest singular value of the gradient at W = 0, where a new solver stands."""
-    return float(singular_values(solver.here.G)[0])
+    return float(solver.here.sigma[0])
 
 
 def check_penalties(lambda1: Any, lambda2: Any) -> None:

@@ -3,7 +3,7 @@
 A row of LANE_BYTES (16 float32, 8 float64) of a C-contiguous array is loaded, added and stored as
 one vector of the machine, or as several where it has narrower ones.  A plain loop over so few
 numbers is unrolled before it can be vectorised, and its stores may touch what it loads next, so
-numba leaves it scalar: eight times slower.
+numba leaves it scalar: five times slower.
 
     load(A, i)            row i of A, seen as an array of rows of one cache line
     store(A, i, v)

@@ -52,10 +52,10 @@ def top_pairs(
         vectors = vectors[:, ::-1][:, :k].astype(N.dtype)
         V = Q @ vectors
         NtV = NtQ @ vectors
-        Y = N @ NtQ[:, -new.shape[1] :]
         residual = N @ NtV[:, :1] - V[:, :1] * N.dtype.type(sigma[0] ** 2)
         if np.linalg.norm(residual) <= accuracy * max(sigma[0], 1e-30) or Q.shape[1] >= C:
             break
+        Y = N @ NtQ[:, -new.shape[1] :]
         for _ in range(2):  # twice is enough
             Y -= Q @ (Q.T @ Y)
         size = np.linalg.norm(Y, axis=0)

@@ -10,10 +10,12 @@
 until the duality gap is small enough (problem/tracenorm.py), or (C1) and (C2) hold at epsilon.
 Steps 3 to 6 work on Z = X B for a basis B of the u_j and read no row of X.  The paper takes one
 pair at a time and ends with step 4, "on a regular basis"; taking all pairs that a reading of X has
-shown to be worth it, and always solving (8), saves readings of X, which are what costs.
+shown to be worth it, and weighing atoms anew in each step, saves readings of X, which are what
+costs.
 
-Step 5 is ours (`turn=False` leaves it out).  (8) can weigh atoms but not turn them, and a turned
-atom must be found by step 1 and approached by many small weights.  Write W = Q (B P)ᵀ.  As
+Step 5 is ours (`turn=False` leaves it out; with it, step 4 is a few iterations).  (8) can weigh
+atoms but not turn them, and a turned atom must be found by step 1 and approached by many small
+weights.  Write W = Q (B P)ᵀ.  As
 2 ‖W‖_* = min ‖P‖² + ‖Q‖² over all such factors (Proposition 1, with the weights shared between the
 sides), J is minimised over P and Q by L-BFGS on
 
