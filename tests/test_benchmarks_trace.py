@@ -115,6 +115,16 @@ def test_planted_classes_share_few_directions():
     assert sizes[2] > 2 * sizes[3]
 
 
+@pytest.mark.parametrize("share", [0.3, 0.1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_planted_rank_is_found(share, dtype):
+    """rank_ counts atoms that matter, not what a loose tolerance leaves of the others."""
+    X, y, *_ = planted_lowrank.make(2000, 128, 40, 5)
+    lambda1_max = TraceNormClassifier(max_iter=1, tol=1.0).fit(X, y).lambda1_max_
+    model = TraceNormClassifier(share * lambda1_max, 1e-5, random_state=0)
+    assert model.fit(X.astype(dtype), y).rank_ == 5
+
+
 def test_every_data_set_has_a_share():
     assert set(tracenorm.SHARES) == set(runner.DATASETS)
 

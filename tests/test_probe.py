@@ -215,6 +215,13 @@ def test_ctrl_c_keeps_the_best_so_far(data):
     assert probe.score(data.X_test, data.y_test) > 0.5
 
 
+def test_a_tolerance_below_rounding_says_what_to_change(data):
+    with pytest.warns(ConvergenceWarning, match="float32 allows no further step"):
+        LinearProbe([0.1], tol=1e-14).fit(data.X_train.astype(np.float32), data.y_train)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter=1, or tol="):
+        LinearProbe([0.1], max_iter=1).fit(data.X_train, data.y_train)
+
+
 def test_cs_are_sorted_with_a_note(data):
     with pytest.warns(UserWarning, match="sorted and made unique"):
         probe = LinearProbe([1.0, 0.1, 1.0]).fit(data.X_train, data.y_train)

@@ -169,21 +169,11 @@ class LogisticClassifier(MultinomialClassifier):
             return
         if ended:
             warn(f"{ended}{self._reached()}")
-        elif solver.stalled:
-            warn(
-                f"{self._reached()}, and {problem.rows.dtype} allows no further step: "
-                f"raise tol={self.tol}"
-                + ("" if problem.rows.dtype == np.float64 else ", or fit float64 features")
-            )
-        elif problem.passes >= self.max_iter:
-            warn(f"{self._reached()}: raise max_iter={self.max_iter}, or tol={self.tol}")
+        elif solver.stalled or problem.passes >= self.max_iter:  # else a callback wanted it so
+            warn(f"{self._reached()}: {self._advice(solver.stalled, problem.rows.dtype)}")
 
     def _reached(self) -> str:
-        share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
-        return (
-            f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
-            f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum"
-        )
+        return f"after {self.n_iter_} passes the objective {self.objective_:.6g} {self._proved()}"
 
 
 def descend(

@@ -60,6 +60,19 @@ class MultinomialClassifier(LinearClassifier):
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, kind=int)
 
+    # -- what a warning says ---------------------------------------------------------------------
+
+    def _proved(self) -> str:
+        share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
+        return f"is proved to lie within {self.gap_:.2g} ({share:.1e} of it) of the optimum"
+
+    def _advice(self, stalled: bool, dtype: Any) -> str:
+        """What to change where a fit ended before its proof."""
+        if not stalled:
+            return f"raise max_iter={self.max_iter}, or tol={self.tol}"
+        other = "" if dtype == np.float64 else ", or fit float64 features"
+        return f"{dtype} allows no further step: raise tol={self.tol}{other}"
+
     # -- reading ---------------------------------------------------------------------------------
 
     def _problem(

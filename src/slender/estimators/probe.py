@@ -200,13 +200,11 @@ class LinearProbe(ChosenClassifier):
         self._keep(*problem.model(solver.point.theta))
         self.gap_, self.objective_ = solver.gap, solver.point.objective
         self.n_iter_ = problem.passes - before
-        if interrupted or self.gap_ > self.tol * self.objective_:
-            warn(
-                ("interrupted: " if interrupted else "")
-                + f"the objective at C={self.C_:.3g} is proved to lie within {self.gap_:.2g} "
-                f"({self.gap_ / self.objective_:.1e} of it) of the optimum"
-                + ("" if interrupted else f": raise max_iter={self.max_iter}, or tol={self.tol}")
-            )
+        what = f"the objective at C={self.C_:.3g} {self._proved()}"
+        if interrupted:
+            warn(f"interrupted: {what}")
+        elif self.gap_ > self.tol * self.objective_:
+            warn(f"{what}: {self._advice(solver.stalled, problem.rows.dtype)}")
 
     # -- scaling ---------------------------------------------------------------------------------
 

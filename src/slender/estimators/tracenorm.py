@@ -234,19 +234,13 @@ class TraceNormClassifier(LowRankClassifier):
                 f"W = 0 is the optimum and every row gets {answer}; use a smaller lambda1"
             )
         elif not finished(solver, self.tol, self.epsilon):
-            advice = ""
-            if solver.stalled:
-                advice = f": {solver.Z.dtype} allows no further step: raise tol={self.tol}"
-                if solver.Z.dtype != np.float64:
-                    advice += ", or fit float64 features"
-            elif len(self.trace_) > self.max_iter:
-                advice = f": raise max_iter={self.max_iter}, or tol={self.tol}"
-            if not (ended or advice):
+            out_of_steps = len(self.trace_) > self.max_iter
+            if not (ended or solver.stalled or out_of_steps):
                 return  # a callback wanted it so
+            advice = "" if ended else f": {self._advice(solver.stalled, solver.Z.dtype)}"
             warn(
                 f"{ended}after reading X {self.n_iter_} times the objective {self.objective_:.6g} "
-                f"is proved to lie within {self.gap_:.2g} "
-                f"({self.gap_ / max(self.objective_, 1e-300):.1e} of it) of its minimum{advice}"
+                f"{self._proved()}{advice}"
             )
 
 

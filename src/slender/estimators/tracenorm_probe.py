@@ -198,14 +198,12 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
             interrupted = True
         self._keep_factors(problem, solver.here.at)
         self.gap_, self.objective_ = solver.gap, solver.objective
-        if interrupted or self.gap_ > self.tol * self.objective_:
-            warn(
-                ("interrupted: " if interrupted else "")
-                + f"the objective at lambda1={self.lambda1_:.3g}, lambda2={self.lambda2_:.3g} is "
-                f"proved to lie within {self.gap_:.2g} ({self.gap_ / self.objective_:.1e} of it) "
-                "of its minimum"
-                + ("" if interrupted else f": raise max_iter={self.max_iter}, or tol={self.tol}")
-            )
+        where = f"lambda1={self.lambda1_:.3g}, lambda2={self.lambda2_:.3g}"
+        what = f"the objective at {where} {self._proved()}"
+        if interrupted:
+            warn(f"interrupted: {what}")
+        elif self.gap_ > self.tol * self.objective_:
+            warn(f"{what}: {self._advice(solver.stalled, problem.rows.dtype)}")
 
     def _check(self) -> None:
         super()._check()

@@ -22,6 +22,7 @@ FEW = 3  # of step 4, where step 5 comes after it
 GAIN = 1e-9  # of the objective: a smaller gain ends a step
 FLOOR = 1e-3  # of the largest: a class that has no doubts left still has a curvature
 CHECK = 4  # iterations between two looks at the subspace's own duality gap
+BACK = 0.1  # of what a step has gained: given back for fewer atoms
 GONE = 1e-7  # of the largest theta: an atom without weight
 
 Value = tuple[float, NDArray[np.float64]]  # and gradient
@@ -157,6 +158,23 @@ class Subspace:
         start = [((E.T @ P) / unit_P).ravel(), (Q / unit_Q).ravel(), b[: self.free] / unit_b]
         P, Q, b = split(minimise(value, np.concatenate(start), INNER, enough=enough))
         return Q @ P.T, b
+
+    def lightened(
+        self, A: NDArray[Any], b: NDArray[np.float64], before: float, allowed: float
+    ) -> NDArray[Any]:
+        """A without its least singular values: L-BFGS leaves a trace of every atom it was given.
+
+        Those are tried, all at once, that add `allowed` at most to the trace norm's part.  They go
+        if the objective rises by no more than that, and by a share of its fall from `before`.
+        """
+        V, theta, Mt = np.linalg.svd(A.astype(np.float64), full_matrices=False)
+        kept = self.lambda1 * np.cumsum(theta[::-1])[::-1] > allowed
+        if kept.all():
+            return A
+        less = (V[:, kept] * theta[kept]) @ Mt[kept]
+        now = self.at(A, b).objective + self.lambda1 * float(theta.sum())
+        after = self.at(less, b).objective + self.lambda1 * float(theta[kept].sum())
+        return less if after - now <= min(allowed, BACK * (before - now)) else A
 
     def _covariance(self) -> NDArray[np.float64]:
         """Σ w (z - z̄)(z - z̄)ᵀ (s, s); about 0 where there is no intercept."""

@@ -45,6 +45,7 @@ PAIRS = 32  # taken at a time
 RELATIVE = 1e-2  # accuracy of sigma_1 beside lambda1, where epsilon does not say
 SHARE = 0.03  # of the gap: the accuracy of step 5,
 TIGHTER = 0.3  # or this share of what is asked for
+SLIGHT = 1e-2  # of what is asked for: what W may lose with its least singular values
 NOISE = {"f": 1e-6, "d": 1e-13}  # of the objective: less is no gain
 IDLE = 5  # steps without a gain, and it is over
 NEWTON_STEPS = 4  # of the intercepts alone, before a proof
@@ -175,10 +176,11 @@ class RankOne:
         atoms = atoms._replace(theta=theta)
         if self.curvature is None:
             atoms, b = subspace.restricted(atoms, b, INNER)
-            self._arrive(atoms.weighed(atoms.theta), b)
+            A = atoms.weighed(atoms.theta)
         else:
             atoms, b = subspace.restricted(atoms, b, FEW)
-            self._arrive(*subspace.turned(atoms, b, self.here.a, self._goal(tol)))
+            A, b = subspace.turned(atoms, b, self.here.a, self._goal(tol))
+        self._arrive(subspace, A, b, tol)
 
     def stretch(self, tol: float) -> None:
         """Step 5 alone, within the span of the atoms there are: one reading of X and little work.
@@ -187,7 +189,9 @@ class RankOne:
         """
         at = self.here.at
         atoms = Atoms(np.eye(len(at.theta), dtype=at.U.dtype), at.V, at.theta)
-        self._arrive(*self._subspace().turned(atoms, at.b, self.here.a, self._goal(tol)))
+        subspace = self._subspace()
+        A, b = subspace.turned(atoms, at.b, self.here.a, self._goal(tol))
+        self._arrive(subspace, A, b, tol)
 
     def _subspace(self) -> Subspace:
         return Subspace(self._inner(self.Z), self.lambda1, self.lambda2)
@@ -196,9 +200,13 @@ class RankOne:
         """The gap at which a subspace has given what it can."""
         return max(SHARE * self.gap, TIGHTER * tol * self.objective)
 
-    def _arrive(self, A: NDArray[Any], b: NDArray[np.float64]) -> None:
+    def _arrive(
+        self, subspace: Subspace, A: NDArray[Any], b: NDArray[np.float64], tol: float
+    ) -> None:
         """Step 6 at the end of a step, and what X says there."""
         before, dual = self.objective, self.dual
+        if self.epsilon is None:
+            A = subspace.lightened(A, b, before, SLIGHT * tol * before)
         self.here = self._look(self._diagonal(A, b))
         self._prove()
         noise = NOISE[self.Z.dtype.char] * abs(before)
