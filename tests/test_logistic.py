@@ -14,6 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive
 from slender import LogisticClassifier, load_model, save_model
 from slender.lab.datasets import planted
+from slender.problem import Multinomial
+from slender.rows import as_rows
+from slender.solvers.newton import QuasiNewton
 
 
 @parametrize_with_checks([LogisticClassifier()])
@@ -154,6 +157,19 @@ def test_a_tolerance_below_rounding_warns_and_stops():
     X, y = blobs()
     with pytest.warns(ConvergenceWarning, match="float32 allows no further step"):
         LogisticClassifier(1.0, tol=1e-14).fit(X.astype(np.float32), y)
+
+
+def test_the_last_proof_does_not_hide_that_no_step_was_left():
+    X, y = blobs()
+    problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
+    solver = QuasiNewton(problem, np.random.default_rng(0))
+    solver.begin(problem.start(), 0.1)
+    for _ in range(5):
+        solver.step(1e-3)
+    solver.stalled = True  # as a line search says that finds no way down
+    solver.bound()
+    assert solver.stalled
+    assert 0 < solver.gap < solver.point.objective
 
 
 def test_warm_start_saves_passes():

@@ -217,7 +217,9 @@ def test_ctrl_c_keeps_the_best_so_far(data):
 
 def test_a_tolerance_below_rounding_says_what_to_change(data):
     with pytest.warns(ConvergenceWarning, match="float32 allows no further step"):
-        LinearProbe([0.1], tol=1e-14).fit(data.X_train.astype(np.float32), data.y_train)
+        LinearProbe([0.1], tol=1e-14, random_state=0).fit(
+            data.X_train.astype(np.float32), data.y_train
+        )
     with pytest.warns(ConvergenceWarning, match="raise max_iter=1, or tol="):
         LinearProbe([0.1], max_iter=1).fit(data.X_train, data.y_train)
 

@@ -97,6 +97,7 @@ class QuasiNewton:
             if not self.problem.intercept:
                 return False
             self._accept(self._moved_intercepts(self._intercept_step()))
+            self.stalled = self._still >= STILL_STEPS  # a line search may find its way from here
         return False
 
     def bound(self) -> None:
@@ -140,6 +141,7 @@ class QuasiNewton:
         else:
             self.sample.move(step, t)
             self._accept(trial)
+            self.stalled = self._still >= STILL_STEPS
 
     def _line_search(
         self, D: NDArray[Any], slope: float, t: float, near: bool
@@ -167,7 +169,6 @@ class QuasiNewton:
             self._lowest, self._still = trial.objective, 0
         else:
             self._still += 1
-        self.stalled = self._still >= STILL_STEPS
         self.pairs.add(
             trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
         )
