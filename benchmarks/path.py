@@ -173,7 +173,7 @@ def main(
     datasets: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "cifar100,caltech101,mnist,planted200k",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of the probe and the single fit.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of the probe and the single fit.")] = 5,
     values: Annotated[
         int | None,
         typer.Option(min=2, max=len(GRID), help="Values of C for scikit-learn, spread evenly."),

@@ -71,6 +71,14 @@ def test_weights_of_rows_and_classes(intercept):
     at_the_minimum(fitted(problem, class_weight="balanced", tol=1e-6), problem)
 
 
+def test_a_step_that_gains_little_is_not_undone():
+    """Far from the origin the first atom is the mean, of little use, and on the way to the rest."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(100.0, 1.0, (100, 2)), rng.integers(0, 2, 100)
+    problem = stated(X, y, 0.1)
+    at_the_minimum(fitted(problem, tol=1e-4), problem)
+
+
 def test_weights_of_mean_one_are_repetitions():
     X, y = blobs()
     counts = np.random.default_rng(0).integers(0, 4, len(y))

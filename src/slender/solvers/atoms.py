@@ -159,22 +159,28 @@ class Subspace:
         P, Q, b = split(minimise(value, np.concatenate(start), INNER, enough=enough))
         return Q @ P.T, b
 
-    def lightened(
+    def triplets(
         self, A: NDArray[Any], b: NDArray[np.float64], before: float, allowed: float
-    ) -> NDArray[Any]:
-        """A without its least singular values: L-BFGS leaves a trace of every atom it was given.
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Step 6: the singular triplets V, theta, Mᵀ of A, without those of no use.
 
-        Those are tried, all at once, that add `allowed` at most to the trace norm's part.  They go
-        if the objective rises by no more than that, and by a share of its fall from `before`.
+        L-BFGS leaves a trace of every atom it was given.  The least are tried, all at once, that
+        add `allowed` at most to the trace norm's part.  They go if the objective rises by no more
+        than that, and by a share of its fall from `before`.
         """
         V, theta, Mt = np.linalg.svd(A.astype(np.float64), full_matrices=False)
-        kept = self.lambda1 * np.cumsum(theta[::-1])[::-1] > allowed
-        if kept.all():
-            return A
-        less = (V[:, kept] * theta[kept]) @ Mt[kept]
-        now = self.at(A, b).objective + self.lambda1 * float(theta.sum())
-        after = self.at(less, b).objective + self.lambda1 * float(theta[kept].sum())
-        return less if after - now <= min(allowed, BACK * (before - now)) else A
+        kept = theta > GONE * theta.max(initial=0.0)
+        fewer = kept & (self.lambda1 * np.cumsum(theta[::-1])[::-1] > allowed)
+
+        def value(of: NDArray[np.bool_]) -> float:
+            point = self.at((V[:, of] * theta[of]) @ Mt[of], b)
+            return point.objective + self.lambda1 * float(theta[of].sum())
+
+        if fewer.sum() < kept.sum():
+            now = value(kept)
+            if value(fewer) - now <= min(allowed, BACK * (before - now)):
+                kept = fewer
+        return V[:, kept], theta[kept], Mt[kept]
 
     def _covariance(self) -> NDArray[np.float64]:
         """Σ w (z - z̄)(z - z̄)ᵀ (s, s); about 0 where there is no intercept."""

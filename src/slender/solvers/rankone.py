@@ -37,7 +37,7 @@ from ..problem import Multinomial, Point
 from ..problem.certificate import newton_intercepts
 from ..problem.tracenorm import Factors, Slack, duality_gap, risk_gradient, singular_values, slack
 from ..rows import DenseRows
-from .atoms import FEW, GONE, INNER, Atoms, Subspace
+from .atoms import FEW, INNER, Atoms, Subspace
 from .lanczos import Pairs, top_pairs
 from .newton import look_at
 
@@ -205,9 +205,11 @@ class RankOne:
     ) -> None:
         """Step 6 at the end of a step, and what X says there."""
         before, dual = self.objective, self.dual
-        if self.epsilon is None:
-            A = subspace.lightened(A, b, before, SLIGHT * tol * before)
-        self.here = self._look(self._diagonal(A, b))
+        allowed = SLIGHT * tol * before if self.epsilon is None else 0.0
+        V, theta, Mt = subspace.triplets(A, b, before, allowed)
+        turn = np.ascontiguousarray(Mt.T, self.basis.dtype)
+        self.basis, self.Z = self.basis @ turn, self.Z @ turn
+        self.here = self._look(Factors(self.basis, theta, V.astype(self.basis.dtype), b))
         self._prove()
         noise = NOISE[self.Z.dtype.char] * abs(before)
         gained = max(before - self.objective, self.dual - dual)
@@ -261,14 +263,6 @@ class RankOne:
         """The multinomial problem of the rows z_i."""
         of = self.problem
         return Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
-
-    def _diagonal(self, A: NDArray[Any], b: NDArray[np.float64]) -> Factors:
-        """W = A basisᵀ as singular triplets; basis and Z turn with them."""
-        V, theta, Mt = np.linalg.svd(A.astype(np.float64), full_matrices=False)
-        kept = theta > GONE * theta.max(initial=0.0)
-        turn = np.ascontiguousarray(Mt[kept].T, self.basis.dtype)
-        self.basis, self.Z = self.basis @ turn, self.Z @ turn
-        return Factors(self.basis, theta[kept], V[:, kept].astype(self.basis.dtype), b)
 
 
 def beside(U: NDArray[Any], basis: NDArray[Any]) -> NDArray[Any]:
