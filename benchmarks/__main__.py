@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,12 +20,8 @@ def main(
         runner.SOLVERS
     ),
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each chosen setting.")] = 5,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every curve to this file.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
-    ] = False,
+    json_file: command.Json = None,
+    quick: command.Quick = False,
 ) -> None:
     """Test accuracy over seconds of work: slender's one-vs-rest solvers against scikit-learn's."""
     console = Console(width=command.WIDTH)

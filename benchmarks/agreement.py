@@ -7,7 +7,6 @@ objectives are computed in float64 by one function.
 import json
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -55,9 +54,7 @@ def main(
         str, typer.Option(help="Names, separated by commas.")
     ] = "tiny,digits,caltech101,cifar100,mnist,planted",
     rows: Annotated[int, typer.Option(min=100, help="The first rows of each data set.")] = 2000,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
+    json_file: command.Json = None,
 ) -> None:
     """slender's objective at tol=1e-6 against scikit-learn's at tol=1e-10 in float64."""
     console = Console(width=command.WIDTH)

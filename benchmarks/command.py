@@ -1,7 +1,8 @@
-"""What the commands share: names checked, data sets loaded or skipped with a line."""
+"""What the commands share: options, names checked, data sets loaded or skipped with a line."""
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,6 +12,10 @@ from slender.lab.datasets import Dataset
 from .datasets import MissingDataError
 from .runner import DATASETS, QUICK_ROWS, first_rows
 
+Json = Annotated[Path | None, typer.Option("--json", help="Write all to this file.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
+]
 WIDTH = 128  # of the tables, also where there is no terminal
 
 

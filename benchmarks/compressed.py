@@ -230,9 +230,7 @@ def main(
         bool, typer.Option("--huge", help="One fit to 250,000 x 65,536 codes, in place of both.")
     ] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Fits of each.")] = 5,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
+    json_file: command.Json = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small matrix, one repeat. Not a figure.")
     ] = False,

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -45,9 +44,7 @@ def main(
     ] = "cifar100,caltech101,mnist,planted200k",
     solvers: Annotated[str, typer.Option(help="Rivals, separated by commas.")] = ",".join(RIVALS),
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each chosen setting.")] = 5,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every curve to this file.")
-    ] = None,
+    json_file: command.Json = None,
     c: Annotated[str, typer.Option("--c", help="Other values of C: mnist=0.1,digits=1")] = "",
     factor: Annotated[
         float, typer.Option(help="A rival may take this many times slender's seconds.")
@@ -55,9 +52,7 @@ def main(
     max_seconds: Annotated[
         float, typer.Option(help="But no fit of a rival more than this.")
     ] = Budget().most,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
-    ] = False,
+    quick: command.Quick = False,
 ) -> None:
     """Seconds until every rival is at the objective of slender's LogisticClassifier(tol=1e-3)."""
     console = Console(width=command.WIDTH)

@@ -6,14 +6,14 @@ is part of what the process had before.
 
 import json
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
 
 import slender
 
+from . import command
 from .memory import WARM_UP_ROWS, Peak, in_fresh_process
 
 ESTIMATORS = {"LogisticClassifier": {"C": 0.01}, "LinearProbe": {}}
@@ -56,9 +56,7 @@ def peaks(shape: tuple[int, int] = SHAPE, n_classes: int = N_CLASSES) -> list[di
 
 
 def main(
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
+    json_file: command.Json = None,
 ) -> None:
     """Peak memory of LogisticClassifier and LinearProbe above X."""
     results = peaks()

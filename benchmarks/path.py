@@ -184,12 +184,8 @@ def main(
     cache: Annotated[
         Path, typer.Option(help="Folder of scikit-learn's fits, found again by the next run.")
     ] = Path("benchmarks/results/path"),
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
-    ] = False,
+    json_file: command.Json = None,
+    quick: command.Quick = False,
 ) -> None:
     """LinearProbe against scikit-learn: a single fit, and a fit for each C."""
     console = Console(width=command.WIDTH)

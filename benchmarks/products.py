@@ -8,7 +8,6 @@ dense product would need it, on both sides.
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from time import sleep
 from typing import Annotated, Any
 
@@ -101,9 +100,7 @@ def main(
     d_sq: Annotated[int, typer.Option(min=1, help="Columns a byte stands for.")] = D_SQ,
     m: Annotated[int, typer.Option("--m", min=1, help="Columns of the other factor.")] = M,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
+    json_file: command.Json = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small matrix, one repeat. Not a figure.")
     ] = False,

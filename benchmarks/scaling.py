@@ -5,9 +5,8 @@ algorithm.  (The default rank grows with the data until 99.9 % of the variance i
 """
 
 import json
-from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -17,7 +16,7 @@ from rich.table import Table
 from slender import SLNDClassifier
 from slender.solvers.loop import Clock
 
-from . import machine
+from . import command, machine
 from .memory import in_fresh_process
 
 FACTORS = (1, 2, 4, 8, 16)
@@ -70,9 +69,7 @@ def memory(shape: tuple[int, int] = MEMORY_SHAPE, rank: int = MEMORY_RANK) -> di
 
 
 def main(
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
+    json_file: command.Json = None,
 ) -> None:
     """Exponents of the seconds in rows, dimensions and classes; peak memory."""
     console = Console(width=110)

@@ -17,7 +17,6 @@ A repeat draws other codebooks and other validation rows; cross-validation is do
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -221,12 +220,8 @@ def main(
         int, typer.Option(min=100, help="Most rows the SVM is cross-validated on.")
     ] = CV_ROWS,
     repeats: Annotated[int, typer.Option(min=1, help="Codebooks and validation rows drawn.")] = 5,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
-    ] = False,
+    json_file: command.Json = None,
+    quick: command.Quick = False,
 ) -> None:
     """Accuracy of the trace norm and of one-vs-rest: Full, PQ and Semi PQ."""
     console = Console(width=command.WIDTH)

@@ -5,7 +5,6 @@ The hand is allowed to look at the test set, so that it can only win by choosing
 
 import json
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from slender import SGDClassifier, SLNDClassifier
 from slender.lab.datasets import Dataset
 
-from . import machine, objective
+from . import command, machine, objective
 from .datasets import MissingDataError
 from .objective import Linear
 from .runner import DATASETS
@@ -58,9 +57,7 @@ def main(
     datasets: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "cifar100,caltech101,mnist,digits",
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
+    json_file: command.Json = None,
 ) -> None:
     """Accuracy with step="auto" against the best of 20 steps over 6 decades around it."""
     console = Console(width=110)

@@ -11,7 +11,6 @@ off its clock.
 import json
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -188,12 +187,8 @@ def main(
     ] = "larank",
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
     c: Annotated[float | None, typer.Option("--c", help="Another C for all.")] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
-    ] = False,
+    json_file: command.Json = None,
+    quick: command.Quick = False,
 ) -> None:
     """Seconds to a relative duality gap of 1e-2: LaRank and BCFW against LIBLINEAR."""
     console = Console(width=command.WIDTH)

@@ -13,7 +13,6 @@ expensive of three fits from zero at the path's smallest lambda1.
 import json
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -339,12 +338,8 @@ def main(
         float, typer.Option(help="FISTA may take this many times slender's seconds.")
     ] = 60.0,
     max_seconds: Annotated[float, typer.Option(help="But no run of it more than this.")] = 600.0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all to this file.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
-    ] = False,
+    json_file: command.Json = None,
+    quick: command.Quick = False,
 ) -> None:
     """Seconds to the same trace-norm objective: rank-one descent against FISTA; the path."""
     console = Console(width=command.WIDTH)
