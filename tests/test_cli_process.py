@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from slender import SLNDClassifier, save_model
+from slender import SLNDClassifier, load_model, save_model
+from slender.cli.common import Ending, interruptible
 
 SLENDER = [sys.executable, "-c", "from slender.cli import main; main()"]
 
@@ -66,46 +68,74 @@ def test_help_starts_without_the_heavy_imports():
     assert done.stdout == "set()\n"
 
 
-WORDS = {
-    "slnd": "fit X.npy y.npy --out new --method slnd --passes 100000",
-    "logistic": "fit X.npy y.npy --out new --C 1e5 --tol 1e-15 --val X.npy --val-y y.npy",
-    "path": "path X.npy y.npy --out new --plot path.png --json r.json --full --tol 1e-9",
-    "demo": "demo",
+FITS = {
+    "slnd": "fit X.npy y.npy --out new --json r.json --method slnd --passes 100000",
+    "logistic": "fit X.npy y.npy --out new --json r.json --C 1e5 --tol 1e-15",
+    "path": "path X.npy y.npy --out new --json r.json --plot path.png --full --tol 1e-5",
 }
-BARS = {"path": b"/45 C"}  # what to wait for; the others count passes
+BARS = {"path": b"1/45 C"}  # what to wait for; the others count passes
 
 
-@pytest.mark.parametrize("command", WORDS)
-def test_ctrl_c(folder, command):
-    """Interrupt a fit that runs in compiled code; its progress bar, on a terminal, says when."""
+def pressed(words: str, bar: bytes, again: bytes | None = None) -> bytes:
+    """What a command says on a terminal: Ctrl-C once its bar says `bar`, once more at `again`."""
     n = 60_000
     np.save("X.npy", rng.standard_normal((n, 32), dtype=np.float32))
     np.save("y.npy", rng.integers(0, 500, n))
-    before = sorted(folder.iterdir())
     master, terminal = pty.openpty()
     running = subprocess.Popen(
-        [*SLENDER, *WORDS[command].split()],
+        [*SLENDER, *words.split()],
         stdout=subprocess.PIPE,
         stderr=terminal,
-        env={**os.environ, "TMPDIR": str(folder), "TERM": "xterm"},
+        env={**os.environ, "TMPDIR": os.getcwd(), "TERM": "xterm"},
     )
     os.close(terminal)
     try:
         seen = b""
-        while BARS.get(command, b"passes") not in seen:
-            seen += os.read(master, 4096)
-        time.sleep(1.0)
+        for mark in filter(None, (bar, again)):
+            while mark not in seen:
+                seen += os.read(master, 4096)
+            running.send_signal(signal.SIGINT)
         asked = time.monotonic()
-        running.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # until the other end is closed
             while True:
                 seen += os.read(master, 4096)
-        assert running.wait(timeout=20) == 130
-        assert time.monotonic() - asked < 5
+        assert running.wait(timeout=60) == 130
+        assert again is None or time.monotonic() - asked < 5
     finally:
         running.kill()
         running.communicate()
         os.close(master)
-    assert b"slender: interrupted; nothing was written" in seen
     assert b"Traceback" not in seen
-    assert sorted(folder.iterdir()) == before
+    return seen
+
+
+@pytest.mark.parametrize("command", FITS)
+def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command):
+    seen = pressed(FITS[command], BARS.get(command, b"passes  objective"))
+    assert b"slender: interrupted; new holds the" in seen
+    assert not json.loads(Path("r.json").read_text())["finished"]
+    assert load_model("new").predict(np.load("X.npy")[:3]).shape == (3,)
+    assert Path("path.png").exists() == (command == "path")
+
+
+@pytest.mark.parametrize(
+    ("words", "bar", "again"),
+    [
+        ("path X.npy y.npy --out new --json r.json --full --tol 1e-9", b"1/45 C", b"Ctrl-C:"),
+        ("demo", b"passes", None),
+    ],
+)
+def test_ctrl_c_twice_or_in_the_demo_writes_nothing(folder, words, bar, again):
+    before = {path.name for path in folder.iterdir()}
+    seen = pressed(words, bar, again)
+    assert b"slender: interrupted; nothing was written" in seen
+    assert {path.name for path in folder.iterdir()} == before | {"X.npy", "y.npy"}
+
+
+def test_ctrl_c_leaves_a_fit_that_has_nothing_to_keep_yet():
+    def work():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(work, Ending())

@@ -6,6 +6,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -150,22 +151,45 @@ def _cell(value: Any, style: str) -> str:
     return "-" if value is None else format(value, style)
 
 
-def interruptible(work: Callable[[], Result]) -> Result:
-    """work(), in another thread: Ctrl-C reaches this one even while a compiled kernel runs."""
-    done: list[Result] = []
-    failed: list[BaseException] = []
+class Ending:
+    """A callback of a fit: once Ctrl-C was pressed, the step that runs is the last one."""
+
+    def __init__(self) -> None:
+        self.begun = self.asked = self.ended = False
+
+    def __call__(self, record: Any, weights: Any) -> bool:
+        self.begun, self.ended = True, self.asked
+        return self.asked
+
+
+def interruptible(work: Callable[[], Result], ending: Ending | None = None) -> Result:
+    """work(), in another thread: Ctrl-C reaches this one even while a compiled kernel runs.
+
+    With an `ending` among its callbacks, a fit that has something to keep is ended rather than
+    left; a second Ctrl-C leaves it.
+    """
+    future: Future[Result] = Future()
 
     def target() -> None:
         try:
-            done.append(work())
+            future.set_result(work())
         except BaseException as error:
-            failed.append(error)
+            future.set_exception(error)
 
     context = contextvars.copy_context()  # newer Pythons keep the warnings' settings there
-    thread = threading.Thread(target=context.run, args=(target,), daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.2)  # a wait without end cannot be interrupted on Windows
-    if failed:
-        raise failed[0]
-    return done[0]
+    threading.Thread(target=context.run, args=(target,), daemon=True).start()
+    try:
+        _await(future)
+    except KeyboardInterrupt:
+        if ending is None or not ending.begun:
+            raise
+        ending.asked = True
+        say("Ctrl-C: this step is the last, then the best so far is written (again: leave now)")
+        _await(future)
+    return future.result()
+
+
+def _await(future: Future[Any]) -> None:
+    """Until it is done.  (Not by joining its thread, which Python 3.11 can interrupt only once.)"""
+    while not future.done():
+        wait([future], 0.2)  # a wait without end cannot be interrupted on Windows

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from .common import (
+    Ending,
+    Interrupted,
     Json,
     Quiet,
     check_outputs,
@@ -188,13 +190,22 @@ def fit(
             f"--val has {watched[0].shape[1]} features but X has {data[0].shape[1]}; "
             "give rows of the same kind"
         )
+    ending = Ending()
     with _bar(f"fit {method}", model, quiet) as advance:
-        interruptible(lambda: fit_watched(model, data, watched, [advance]))
+        interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
     save_model(model, out)
-    results = {"command": "fit", "model": str(out), "method": method, **summary(model, data[0])}
+    results = {
+        "command": "fit",
+        "model": str(out),
+        "method": method,
+        "finished": not ending.ended,
+        **summary(model, data[0]),
+    }
     write_json(results, json)
     if not quiet and json != "-":
         show(facts(_lines(results)))
+    if ending.ended:
+        raise Interrupted(f"{out} holds the model of {results['passes']:g} passes")
 
 
 def fit_watched(model: Any, data: Any, watched: Any = None, callbacks: Any = ()) -> Any:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from .common import (
+    Ending,
+    Interrupted,
     Json,
     Quiet,
     check_outputs,
@@ -143,9 +145,10 @@ def path(
     test = _test_part(X)
     Probe = slender.LinearProbe if penalty == "l2" else slender.TraceNormProbe
     model = Probe(validation=held_out, **given)
+    ending = Ending()
     with _bar(model, penalty, quiet) as advance:
-        model.set_params(callbacks=[advance])
-        interruptible(lambda: model.fit(*data))
+        model.set_params(callbacks=[advance, ending])
+        interruptible(lambda: model.fit(*data), ending)
         model.set_params(callbacks=None)
     results = {
         "command": "path",
@@ -155,6 +158,7 @@ def path(
         "classes": len(model.classes_),
         "penalty": penalty,
         "validation": words,
+        "finished": not ending.ended,
         **_chosen(model, penalty),
         "gap": float(model.gap_),
         "relative_gap": relative_gap({"gap": model.gap_, "objective": model.objective_}),
@@ -167,6 +171,8 @@ def path(
     _write(model, results, out, plot, json)
     if not quiet and json != "-":
         show(_table(results), "", facts(_lines(results)))
+    if ending.ended:
+        raise Interrupted(f"{out} holds the best of the {len(model.path_)} models tried")
 
 
 def _write(
