@@ -25,6 +25,7 @@ from benchmarks.objective import Linear, Task
 from benchmarks.solvers.multinomial import MULTINOMIAL, curve_of_lbfgs, ladder, sklearn_lbfgs
 from benchmarks.tap import Stopwatch
 from sklearn.linear_model import LogisticRegression, _logistic
+from threadpoolctl import ThreadpoolController
 
 from slender.lab.datasets import Dataset
 from test_benchmarks import run
@@ -138,6 +139,14 @@ def test_a_rival_stops_when_told(name, task):
     solver.curve(task, solver.grid[0], 0, recorder)
     assert recorder.stopped == "budget"
     assert len(recorder.curve) == 1
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_rival_takes_no_threads_from_the_next(name, task):
+    solver = installed(name)
+    solver.curve(task, solver.grid[0], 0, Recorder(task, budget=0.0))
+    for openmp in ThreadpoolController().select(user_api="openmp").lib_controllers:
+        assert openmp.dynlib.omp_get_dynamic() == 0  # 1: fewer threads on a busy machine
 
 
 @pytest.mark.parametrize("name", RIVALS)

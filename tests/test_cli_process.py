@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from processes import SLENDER
 from slender import SLNDClassifier, load_model, save_model
-from slender.cli.common import Ending, interruptible
-
-SLENDER = [sys.executable, "-c", "from slender.cli import main; main()"]
+from slender.cli import common
 
 rng = np.random.default_rng(0)
 CODES = np.arange(60) % 6
@@ -132,10 +131,10 @@ def test_ctrl_c_twice_or_in_the_demo_writes_nothing(folder, words, bar, again):
     assert {path.name for path in folder.iterdir()} == before | {"X.npy", "y.npy"}
 
 
-def test_ctrl_c_leaves_a_fit_that_has_nothing_to_keep_yet():
-    def work():
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(5)
+def test_ctrl_c_leaves_a_fit_that_has_nothing_to_keep_yet(monkeypatch):
+    def press(*_):
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr(common, "wait", press)
     with pytest.raises(KeyboardInterrupt):
-        interruptible(work, Ending())
+        common.interruptible(lambda: time.sleep(1), common.Ending())

@@ -5,7 +5,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processes import SLENDER
 from slender.cli import main
 from slender.lab import comparison, measures
 from slender.lab.figures import plot_curves, plot_sizes
@@ -220,7 +220,7 @@ def test_resume_needs_a_comparison(here, compare):
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(here):
-    command = [sys.executable, "-c", "from slender.cli import main; main()", "compare"]
+    command = [*SLENDER, "compare"]
     words = [*map(str, QUICK), "--opt", "sgd", "--json", "r.json", "-q", "--seeds"]
     running = subprocess.Popen(
         [*command, *words, "100000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -6,6 +6,10 @@ It cannot be watched from outside, so the curve is made of whole fits, each of a
 passes.  In the repeats the fits begin below the number of passes that was needed, in steps of a
 twentieth: its time to the target is at most that much too long.  The weights it returns are those
 of its last look at the duality gap, which costs it a pass; so it looks once, at the end.
+
+Every fit of it sets OpenMP to teams that shrink with the machine's load, for all that share the
+process.  That is undone: scikit-learn would run on one thread after it, and faiss's BLAS, which
+counts on two, would wait for ever.
 """
 
 import logging
@@ -15,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from ...objective import Linear, Task
 from . import MULTINOMIAL, Record, curve_of_whole_fits, ladder
@@ -67,4 +72,7 @@ def _fit(task: Task, seed: int, passes: int) -> Any:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is the point
-        return model.fit(task.dataset.X_train, task.dataset.y_train)
+        model.fit(task.dataset.X_train, task.dataset.y_train)
+    for openmp in ThreadpoolController().select(user_api="openmp").lib_controllers:
+        openmp.dynlib.omp_set_dynamic(0)
+    return model
