@@ -20,16 +20,10 @@ def _hash_of_sources() -> str:
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _hash_of_sources())
 
 import pytest  # noqa: E402  (after the cache is chosen)
-from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
-# The same examples every time, and no deadline: a kernel may compile inside an example, and a busy
-# machine may take its time to draw one.
-settings.register_profile(
-    "slender",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# The same examples every time, and no deadline: a kernel may compile inside an example.
+settings.register_profile("slender", derandomize=True, deadline=None)
 settings.load_profile("slender")
 
 
