@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from slender import CompressedMatrix, LogisticClassifier, ProductQuantizer, load_model
+from test_cli import refused
 
 rng = np.random.default_rng(0)
 CODES = np.arange(600) % 6
@@ -37,17 +38,6 @@ def compressed(here, quantizer):
     """X_train.pq and X_test.pq, of the same codebooks."""
     for part, rows in (("train", TRAIN), ("test", TEST)):
         quantizer.encode(X[rows]).save(f"X_{part}.pq")
-
-
-def refused(result, *parts):
-    """Exit code 2, nothing on stdout, one line on stderr that says all of `parts`."""
-    code, out, err = result
-    assert code == 2
-    assert out == ""
-    assert err.startswith("slender: ")
-    assert err.count("\n") == 1
-    for part in parts:
-        assert part in err
 
 
 # -- compress --------------------------------------------------------------------------------------
@@ -257,7 +247,9 @@ def test_few_distinct_parts_are_kept_exactly(slender):
 
 def test_numbers_too_large_for_float32(slender, compressed):
     np.save("large.npy", X.astype(np.float64) * 1e200)
-    refused(slender("compress", "large.npy", "--like", "X_train.pq", "--out", "X.pq"))
+    refused(
+        slender("compress", "large.npy", "--like", "X_train.pq", "--out", "X.pq"), "beyond float32"
+    )
 
 
 def test_a_folder_of_codes(here, slender, compressed):
