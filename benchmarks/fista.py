@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from slender.problem.multinomial import softmax_rows, sq_norm
+from slender.problem.multinomial import sq_norm
+from slender.problem.softmax import LOSS, N_SUMS, residuals
 from slender.rows import add_product, as_rows, map_blocks, one_blas_thread, product
 from slender.solvers.loop import Clock
 
@@ -51,7 +52,7 @@ class Loss:
     def __post_init__(self) -> None:
         self.rows = as_rows(self.X)
         n = len(self.y)
-        self.w = np.full(n, 1 / n, np.float32)
+        self.w = np.full(n, 1 / n)
         self.zero = np.zeros(self.n_classes, np.float32)
 
     def scores(self, W: NDArray[Any]) -> tuple[NDArray[Any], float]:
@@ -61,7 +62,7 @@ class Loss:
 
         def work(mine: list[float], lo: int, hi: int, block: Any) -> None:
             product(block, WT, S[lo:hi])
-            mine.append(softmax_rows(S[lo:hi].copy(), self.zero, self.w[lo:hi], self.y[lo:hi]))
+            mine.append(self._residuals(S[lo:hi].copy(), lo, hi))
 
         losses: list[list[float]] = map_blocks(self.rows, list, work, 8 * self.n_classes)
         return S, sum(map(sum, losses))
@@ -74,13 +75,18 @@ class Loss:
             return [np.zeros(shape, np.float32), np.empty(shape, np.float32), 0.0]
 
         def work(mine: list[Any], lo: int, hi: int, block: Any) -> None:
-            P, w, y = S[lo:hi], self.w[lo:hi], self.y[lo:hi]
-            mine[2] += softmax_rows(P, self.zero, w, y)
-            P[np.arange(hi - lo), y] -= w
-            add_product(P, block, *mine[:2])
+            mine[2] += self._residuals(S[lo:hi], lo, hi)
+            add_product(S[lo:hi], block, *mine[:2])
 
         parts = map_blocks(self.rows, start, work, 4 * self.n_classes)
         return sum(part[0] for part in parts), sum(part[2] for part in parts)
+
+    def _residuals(self, S: NDArray[Any], lo: int, hi: int) -> float:
+        """S <- w (softmax(S) - e_y), in place; returns the sum of w times the loss."""
+        sums, g = np.zeros(N_SUMS), np.zeros(self.n_classes)
+        w, y = self.w[lo:hi], self.y[lo:hi]
+        residuals(S, self.zero, w, y, w, g, np.zeros_like(g), sums)
+        return float(sums[LOSS])
 
     def curvature(self) -> float:
         """‖XᵀX/n‖, from just below by power iterations, and a margin on top."""

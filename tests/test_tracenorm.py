@@ -308,7 +308,7 @@ def test_the_duality_gap_is_the_formula_s(seed, size, lambda2):
 
     def bound(beta, e):
         at = Factors(u, theta, vt.T, np.zeros(4))
-        return duality_gap(problem.risk(W), at, (G * W).sum(), sigma, *penalties, Slack(beta, e))
+        return duality_gap(problem.risk(W), at, (G * W).sum(), sigma, *penalties, Slack(beta, e, 0.0, 0.0))
 
     ours = bound(0.0, 0.0)
     assert ours <= naive_trace.gap(problem, W) * (1 + 1e-12) + 1e-13  # and the rounding it counts
@@ -324,7 +324,7 @@ def test_the_duality_gap_is_the_formula_s(seed, size, lambda2):
 
 def test_a_start_that_proves_nothing():
     none = Factors(np.zeros((2, 0)), np.zeros(0), np.zeros((2, 0)), np.zeros(2))
-    assert duality_gap(0.7, none, 0.0, np.ones(2), 0.1, 0.1, Slack(np.inf, np.inf)) == 0.7
+    assert duality_gap(0.7, none, 0.0, np.ones(2), 0.1, 0.1, Slack(np.inf, np.inf, 0.0, 0.0)) == 0.7
 
 
 @given(
@@ -351,14 +351,14 @@ def test_intercepts_that_are_not_at_their_best_cost_the_proof(seed, share, lambd
     G, _ = risk_gradient(whole, problem.X @ U, at)
     along, sigma = (G * W.T).sum(), np.linalg.svd(G, compute_uv=False)
     penalties = problem.lambda1, problem.lambda2
-    found = slack(whole, point)
+    found = slack(whole, problem.X @ U, at, point, sigma)
     g, P = problem.errors(W, b).sum(axis=0), naive_trace.softmax(problem.X @ W + b)
     centred = problem.X - problem.X.mean(axis=0)
     np.testing.assert_allclose(G, problem.errors(W, b).T @ centred, atol=1e-12)
     tau = -np.linalg.pinv(np.diag(problem.w @ P) - (P.T * problem.w) @ P, rcond=1e-10) @ g
-    beta = -tau @ g if np.ptp(tau) <= 1.0 else np.inf  # certificate.py
-    assert found.beta == pytest.approx(beta, abs=1e-12)
-    assert found.e + 1e-9 >= np.sqrt((centred**2).sum() / 30 * beta / 2)
+    if np.ptp(tau) <= 1.0:  # (2) of certificate.py; else (3), with nothing but the mixture
+        assert found.beta == pytest.approx(-tau @ g, abs=1e-11)
+        assert found.e + 1e-9 >= np.sqrt((centred**2).sum() / 30 * -(tau @ g) / 2)
     gap = duality_gap(point.objective, at, along, sigma, *penalties, found)
     assert point.objective == pytest.approx(problem.risk(W, b))
     assert problem.objective(W, b) - best <= gap

@@ -1,6 +1,7 @@
 """LogisticClassifier: multinomial logistic regression at one C, to a proved accuracy."""
 
 from collections.abc import Callable, Iterator
+from math import ceil
 from numbers import Real
 from typing import Any
 
@@ -122,7 +123,7 @@ class LogisticClassifier(MultinomialClassifier):
                 run(
                     descend(solver, start, lam, self.tol, self.max_iter),
                     clock,
-                    lambda: problem.model(solver.point.theta),
+                    solver.model,
                     self.trace_,
                     self.callbacks or (),
                 )
@@ -130,10 +131,10 @@ class LogisticClassifier(MultinomialClassifier):
             if not self.trace_:
                 raise
             ended = "interrupted: "
-        self._keep(*problem.model(solver.point.theta))
+        self._keep(*solver.model())
         self.gap_, self.objective_ = solver.gap, solver.point.objective
-        self.n_iter_ = problem.passes
-        self._say(solver, problem, ended)
+        self.n_iter_ = ceil(solver.problem.passes)
+        self._say(solver, ended)
         return self
 
     def _check(self) -> None:
@@ -153,8 +154,9 @@ class LogisticClassifier(MultinomialClassifier):
         same = np.array_equal(classes, self.classes_) and W.shape[1] == problem.rows.shape[1]
         return problem.theta(W, b) if same else problem.start()
 
-    def _say(self, solver: QuasiNewton, problem: Multinomial, ended: str) -> None:
+    def _say(self, solver: QuasiNewton, ended: str) -> None:
         """A warning, where the fit did not end as it should, with what to change."""
+        problem = solver.problem
         if solver.point.lam == 0.0:
             if problem.separated(solver.point.theta):
                 warn(
@@ -170,7 +172,7 @@ class LogisticClassifier(MultinomialClassifier):
         if ended:
             warn(f"{ended}{self._reached()}")
         elif solver.stalled or problem.passes >= self.max_iter:  # else a callback wanted it so
-            warn(f"{self._reached()}: {self._advice(solver.stalled, problem.rows.dtype)}")
+            warn(f"{self._reached()}: {self._advice(solver.stalled, solver.dtype)}")
 
     def _reached(self) -> str:
         return f"after {self.n_iter_} passes the objective {self.objective_:.6g} {self._proved()}"
@@ -196,17 +198,21 @@ def descend(
 
     def step() -> Record:
         solver.step(tol)
+        if solver.stalled and not solver.wide:
+            solver.widen()
         solver.certified(tol)
         return record()
 
     def last() -> Record:
-        solver.bound()  # no proof at tol, so whatever can be proved
+        if solver.gap > tol * solver.point.objective:
+            solver.bound()  # no proof at tol, so whatever can be proved
+        solver.settle()
         return record()
 
     yield begin
     while not finished(solver, tol) and solver.problem.passes - first < max_iter:
         yield step
-    if solver.gap > tol * solver.point.objective:
+    if solver.gap > tol * solver.point.objective or not solver.settled:
         yield last
 
 

@@ -86,7 +86,7 @@ class MultinomialClassifier(LinearClassifier):
                 f"class {shown(self.classes_[lost[0]])} has no training row of positive weight; "
                 "leave it out, or give its rows a weight"
             )
-        w = (weight / np.count_nonzero(weight)).astype(rows.dtype)
+        w = weight / np.count_nonzero(weight)
         problem = Multinomial(rows, codes, w, len(self.classes_), bool(self.fit_intercept))
         if not np.isfinite(problem.squares):
             check_finite(rows)

@@ -1,6 +1,7 @@
 """LinearProbe: the best C of a path, chosen on rows kept aside, and its certified model."""
 
 import warnings
+from math import ceil
 from numbers import Integral
 from typing import Any
 
@@ -192,19 +193,19 @@ class LinearProbe(ChosenClassifier):
             1 if interrupted else self.max_iter,
         )
         try:
-            run(steps, clock, lambda: problem.model(solver.point.theta), self.trace_)
+            run(steps, clock, solver.model, self.trace_)
         except KeyboardInterrupt:
             if not self.trace_:
                 raise
             interrupted = True
-        self._keep(*problem.model(solver.point.theta))
+        self._keep(*solver.model())
         self.gap_, self.objective_ = solver.gap, solver.point.objective
-        self.n_iter_ = problem.passes - before
+        self.n_iter_ = ceil(solver.problem.passes - before)
         what = f"the objective at C={self.C_:.3g} {self._proved()}"
         if interrupted:
             warn(f"interrupted: {what}")
         elif self.gap_ > self.tol * self.objective_:
-            warn(f"{what}: {self._advice(solver.stalled, problem.rows.dtype)}")
+            warn(f"{what}: {self._advice(solver.stalled, solver.dtype)}")
 
     # -- scaling ---------------------------------------------------------------------------------
 

@@ -29,78 +29,116 @@ The norm in (2) is that of W's gradient in centred coordinates.  b <- b + tau is
 the intercepts alone; after it beta is quadratically small.  Without intercepts there is no
 condition: beta = 0.  (‖∇P‖²/(2 lam) alone is no bound when the intercepts are free.)
 
-Also P* >= 0, so P itself is a bound, and the only one when lam = 0.
+What is left, and many classes.  Where tau solves A tau = -g only nearly, or where A is too large to
+exist (intercepts.py) and tau = 0, the condition is missed by a residual r = g + A tau, Σ_c r_c = 0.
+Mix the q above, now q', with one distribution s for all rows:  q_i = (1 - alpha) q'_i + alpha s,
+
+    rho = max_c max(r_c, 0) / pi_c      alpha = rho / (1 + rho)      s = (pi - r / rho) / w̄
+
+with pi_c = Σ_{y_i = c} w_i and w̄ = Σ w_i.  s >= 0 by the choice of rho, Σ s = 1, and
+Σ w_i (q_i - e_y) = (1 - alpha) r + alpha (w̄ s - pi) = 0: the condition is met exactly.
+
+* KL is convex: the first term of (1) is at most (1 - alpha) beta + alpha K, K = Σ w_i KL(s‖p_i)
+  = Σ w_i ln Σ_c exp s_ic - w̄ Σ_c s_c b'_c - w̄ H(s), since Σ w_i s_ic = w̄ b'_c.
+* G(q) + lam W = (G(q') + lam W) - alpha (G(q') + M), M = Σ w_i e_y (x_i - x̄)ᵀ.  By Cauchy and
+  Schwarz ‖M‖² <= max_c pi_c sigma², and ‖G(q')‖ <= ‖∇_W‖ + lam ‖W‖ + sigma sqrt(beta/2).
+
+    P - P*  <=  beta + alpha K + ( ‖∇_W‖ + e )² / (2 lam)                                       (3)
+    e = sigma sqrt(beta/2) + alpha ( ‖∇_W‖ + lam ‖W‖ + sigma sqrt(beta/2) + sigma sqrt(max pi) )
+
+(3) needs no matrix, and is linear in r where (2) is quadratic in g: with tau = 0, K being 1 to 100,
+it is tight once rho is 1e-5, which a few steps of the intercepts alone achieve.
+
+Rounding (rounding.py) enters r, the gradient's norm and the objective itself.  Also P* >= 0, so P is
+a bound too, and the only one when lam = 0.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
+from .intercepts import Matrix, solve
 from .multinomial import Multinomial, Point, sq_norm
+from .rounding import Rounding, none, rounding
+from .softmax import LSE
 
-NULL = 1e-10  # eigenvalues of A below this share of the largest: the constant vector, and rounding
-MISSED = 1e-6  # of the intercepts' condition, at most
-# Rounding in the gradient's norm, in units of the dtype times the rows' root mean square norm:
-# against float64 it was at most 0.08 (embeddings and pixels, C from 1e-4 to 100).
-ROUNDING = 0.25
+MATRIX_ROUNDING = 64.0  # units in the last place of A's entries, sums of outer products
 
 
 class Certificate(NamedTuple):
-    """A bound on P - P*, and the step of the intercepts that would tighten it."""
+    """A bound on P - P*, and what it would be if arithmetic were exact."""
 
     gap: float
-    tau: NDArray[np.float64]  # (C,)
+    exact: float
+    objective: float  # what rounding may have taken from the objective
+
+
+class Slack(NamedTuple):
+    """What intercepts that are not at their best cost the bound: beta + alpha K, and e."""
+
+    kl: float
+    e: float
 
 
 def hopeful(point: Point) -> float:
-    """The bound (2) if the intercepts were at their best: beta = 0.  No bound otherwise."""
+    """The bound (3) if the intercepts were at their best.  No bound otherwise."""
     if point.lam == 0.0:
         return np.inf
     return sq_norm(point.gradient[:, :-1]) / (2.0 * point.lam)
 
 
 def certify(problem: Multinomial, point: Point) -> Certificate:
-    """The bound (2) at a point whose pass computed A."""
-    tau, beta = nearest_feasible(problem, point)
-    if point.lam == 0.0 or not np.isfinite(beta):
-        return Certificate(point.objective, tau)
-    norm = np.sqrt(sq_norm(point.gradient[:, :-1])) + rounding(problem)
-    bound = beta + (norm + np.sqrt(problem.trace * beta / 2.0)) ** 2 / (2.0 * point.lam)
-    return Certificate(min(float(bound), point.objective), tau)
+    """The bound (3) at a point."""
+    lost = rounding(problem, point)
+    trivial = point.objective + lost.objective
+    if point.lam == 0.0:
+        return Certificate(trivial, trivial, lost.objective)
+    norm = float(np.sqrt(sq_norm(point.gradient[:, :-1])))
+    bounds = []
+    for off in (lost, none(problem)):
+        kl, e = slack(problem, point, norm + point.lam * _size(point), off)
+        bounds.append(kl + (norm + e + off.gradient) ** 2 / (2.0 * point.lam))
+    return Certificate(min(bounds[0], trivial), bounds[1], lost.objective)
 
 
-def nearest_feasible(problem: Multinomial, point: Point) -> tuple[NDArray[np.float64], float]:
-    """tau and beta; beta is infinite where this tau gives no feasible q, and 0 without intercepts.
-
-    The condition may be missed by a share of what g misses it by, or by what is rounding of the
-    arithmetic beside the weight of all rows, and far below it.
-    """
+def slack(problem: Multinomial, point: Point, G: float, off: Rounding) -> Slack:
+    """beta + alpha K and e of (3), for ‖G - g x̄ᵀ‖ <= G and rounding `off`; 0 without intercepts."""
     if not problem.intercept:
-        return np.zeros(problem.n_classes), 0.0
-    assert point.A is not None
+        return Slack(0.0, 0.0)
+    beta, r, off_r = nearest(problem, point, off)
+    sigma = np.sqrt(problem.trace)
+    e = float(sigma * np.sqrt(beta / 2.0))
+    pi, total = problem.class_weight, problem.total
+    rho = float(((np.maximum(r, 0.0) + off_r) / pi).max())
+    if rho == 0.0:
+        return Slack(beta, e)
+    if not np.isfinite(rho):
+        return Slack(np.inf, np.inf)
+    alpha = rho / (1.0 + rho)
+    s = np.maximum(pi - r / rho, 0.0) / total
+    b = point.theta[:, -1].astype(np.float64)
+    K = float(point.sums[LSE] - total * (s @ b) - total * entr(s).sum())
+    e += alpha * (G + e + float(sigma * np.sqrt(pi.max())))
+    return Slack(beta + alpha * max(K, 0.0), e)
+
+
+def nearest(
+    problem: Multinomial, point: Point, off: Rounding
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """beta and the residual r of the best tau that can be had here, and what rounding adds to r."""
     g = point.g - point.g.mean()
-    tau = -newton_intercepts(point.A, g)
-    missed = np.abs(g + point.A @ tau).max()  # where some class's curvature is below rounding
-    eps = float(np.finfo(point.theta.dtype).eps)
-    if np.ptp(tau) > 1.0 or missed > MISSED * max(np.abs(g).max(), eps * problem.total):
-        return tau, np.inf
-    return tau, max(0.0, float(-tau @ g))
+    if not isinstance(point.A, Matrix):
+        return 0.0, g, off.g
+    tau = -solve(point.A, g)
+    if np.ptp(tau) > 1.0:
+        return 0.0, g, off.g
+    r = g + point.A @ tau
+    eps = float(np.finfo(problem.rows.dtype).eps) if off.gradient > 0.0 else 0.0
+    blurred = MATRIX_ROUNDING * eps * (np.abs(point.A.A) @ np.abs(tau))
+    return max(0.0, float(tau @ (point.A @ tau))), r - r.mean(), off.g + blurred
 
 
-def rounding(problem: Multinomial) -> float:
-    """What rounding may add to the norm of a gradient."""
-    return ROUNDING * float(np.finfo(problem.rows.dtype).eps) * float(np.sqrt(problem.squares))
-
-
-def newton_intercepts(A: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A⁺ g, without a common shift of all classes, which changes nothing but digits.
-
-    Each row's p - e sums to 0, and so do g and the rows of A; in float32 only nearly, and what is
-    left would be divided by an eigenvalue that is rounding itself.
-    """
-    a, U = np.linalg.eigh(A)
-    share = U.T @ (g - g.mean())
-    kept = a > NULL * a[-1]
-    step = U[:, kept] @ (share[kept] / a[kept])
-    return np.asarray(step - step.mean())
+def _size(point: Point) -> float:
+    return float(np.sqrt(sq_norm(point.theta[:, :-1])))

@@ -11,25 +11,23 @@ these coordinates is [G + lam W - g x̄ᵀ, g] with, for p_i the softmax of s_i,
 Centred, W and b' hardly disturb each other, which is what the curvature relies on.  Without an
 intercept x̄ is 0 and so are b' and its gradient.
 
-A block of rows is turned into scores, softmax and gradient while it is in a core's cache; the
-n x C scores never exist.
+A block of rows is turned into scores, residuals and gradient while it is in a core's cache; the
+n x C scores never exist.  Weights are float64 whatever the rows are: they may span many decades.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from ..metrics import measure
 from ..rows import Rows, SubsetRows, add_product, map_blocks, product, row_squares
-from .exponential import exp
+from .intercepts import DENSE, ClassCurvature, Diagonal, Matrix
+from .softmax import LOSS, N_SUMS, curvature_rows, residuals
 
-# What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
-FAST = {"reassoc", "contract", "nsz"}
 TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
+SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
 
 
 class Point(NamedTuple):
@@ -40,7 +38,9 @@ class Point(NamedTuple):
     objective: float
     gradient: NDArray[Any]  # (C, d + 1), with the penalty's part
     g: NDArray[np.float64]  # (C,) the intercepts' gradient, summed in float64
-    A: NDArray[np.float64] | None  # (C, C) Σ w_i (diag p_i - p_i p_iᵀ), where it was asked for
+    own: NDArray[np.float64]  # (C,) Σ over a class's own rows of w (1 - p_y)
+    sums: NDArray[np.float64]  # (N_SUMS,) as softmax.py names them
+    A: ClassCurvature | None  # Σ w_i (diag p_i - p_i p_iᵀ) where it was asked for
 
     def at_lam(self, lam: float) -> "Point":
         """The same theta under another penalty: no pass, only the penalty's part changes."""
@@ -54,13 +54,20 @@ class Point(NamedTuple):
 class _Sums:
     """One thread's share of the sums over rows."""
 
-    def __init__(self, C: int, d: int, dtype: Any, second: bool) -> None:
-        self.loss = 0.0
-        self.G = np.zeros((C, d), dtype)
-        self.scratch = np.empty((C, d), dtype)
+    def __init__(self, C: int, d: int, dtype: Any) -> None:
+        self.sums = np.zeros(N_SUMS)
         self.g = np.zeros(C)
-        self.pp = np.zeros((C, C)) if second else None  # Σ w p pᵀ
-        self.p = np.zeros(C)
+        self.own = np.zeros(C)
+        self.a = np.zeros(C)
+        self.pp = np.zeros((C, C)) if C <= DENSE else np.zeros((0, 0))  # Σ w p pᵀ
+        self.G = np.zeros((C, d), dtype)
+        chunk = max(1, SCRATCH_BYTES // max(1, d * self.G.itemsize))
+        self.scratch = np.empty((min(C, chunk), d), dtype)
+
+    def merge(self, other: "_Sums") -> None:
+        for name in ("sums", "g", "own", "a", "pp", "G"):
+            mine = getattr(self, name)
+            mine += getattr(other, name)
 
 
 @dataclass
@@ -69,38 +76,47 @@ class Multinomial:
 
     rows: Rows
     y: NDArray[np.int32]  # (n,)
-    w: NDArray[Any]  # (n,) c_i / n, in the rows' dtype
+    w: NDArray[np.float64]  # (n,) c_i / n
     n_classes: int
     intercept: bool = True
-    passes: int = 0
+    passes: float = 0  # a pass that makes no gradient is half of one
+    sizes: NDArray[Any] = field(init=False)  # (n,) ‖x_i‖
 
     def __post_init__(self) -> None:
         self._moments()
 
     def _moments(self) -> None:
         """x̄ (d,), the classes' weights (C,), Σ w ‖x‖², and the trace of Σ w (x - x̄)(x - x̄)ᵀ."""
-        d = self.rows.shape[1]
+        n, d = self.rows.shape
         self.class_weight = np.bincount(self.y, self.w, self.n_classes)
         self.total = float(self.class_weight.sum())
+        self.sizes = np.empty(n, self.rows.dtype)
+        shares = (self.w / self.total).astype(self.rows.dtype)
 
         def start() -> NDArray[np.float64]:
-            return np.zeros(d + 1)
+            return np.zeros(d)
 
         def work(mine: NDArray[np.float64], lo: int, hi: int, block: Any) -> None:
-            w = self.w[lo:hi]
             with np.errstate(over="ignore", invalid="ignore"):  # the caller asks if all are finite
-                mine[:d] += w @ block
-                mine[d] += w @ row_squares(block)
+                mine += shares[lo:hi] @ block
+                self.sizes[lo:hi] = np.sqrt(row_squares(block))
 
-        sums = np.sum(map_blocks(self.rows, start, work), axis=0)
-        self.mean = (sums[:d] / self.total).astype(self.rows.dtype)
-        if not self.intercept:
-            self.mean[:] = 0.0
-        self.squares = float(sums[d])  # NaN or infinite where a row is
-        mean_square = float(np.sum(self.mean.astype(np.float64) ** 2))
+        parts = map_blocks(self.rows, start, work)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.mean = np.sum(parts, axis=0).astype(self.rows.dtype)
+            if not self.intercept:
+                self.mean[:] = 0.0
+            self.squares = float(self.w @ self.sizes.astype(np.float64) ** 2)  # NaN where a row is
+            mean_square = float(np.sum(self.mean.astype(np.float64) ** 2))
         # Far from zero a difference of large numbers: never below the truth, as a bound must be.
         rounding = TRACE_ROUNDING * float(np.finfo(self.rows.dtype).eps) * self.squares
         self.trace = max(self.squares - self.total * mean_square, 0.0) + rounding
+
+    def widened(self) -> "Multinomial":
+        """The same problem in float64."""
+        return Multinomial(
+            self.rows.widened(), self.y, self.w, self.n_classes, self.intercept, self.passes
+        )
 
     def start(self) -> NDArray[Any]:
         """theta at W = 0, with the best intercepts there: the classes' log shares."""
@@ -123,12 +139,13 @@ class Multinomial:
 
     @property
     def dense_row_bytes(self) -> int:
-        return self.rows.shape[1] * self.rows.dtype.itemsize
+        """Of a row held dense beside its scores."""
+        return max(self.rows.shape[1], self.n_classes) * self.rows.dtype.itemsize
 
     def sample(self, index: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Some rows, centred, and weights that make them stand for all."""
-        w = self.w[index]
-        return self.rows.dense(index) - self.mean, w * self.rows.dtype.type(self.total / w.sum())
+        w = self.w[index] * (self.total / self.w[index].sum())
+        return self.rows.dense(index) - self.mean, w.astype(self.rows.dtype)
 
     def separated(self, theta: NDArray[Any]) -> bool:
         """Has every row of positive weight its own class on top?"""
@@ -137,76 +154,69 @@ class Multinomial:
         return measure(rows, self.y[active], *self.model(theta))["top1"] == 1.0
 
     def at(self, theta: NDArray[Any], lam: float, second: bool = False) -> Point:
-        """Objective and gradient: one pass.  `second` asks for A too."""
+        """Objective and gradient: one pass.  `second` asks for A too, or for its diagonal."""
         self.passes += 1
+        sums = self._pass(theta, second, gradient=True)
+        W = theta[:, :-1]
+        gradient = np.zeros(theta.shape, theta.dtype)
+        gradient[:, :-1] = sums.G
+        gradient[:, :-1] += W.dtype.type(lam) * W
+        if self.intercept:
+            gradient[:, :-1] -= np.outer(sums.g.astype(self.mean.dtype), self.mean)
+            gradient[:, -1] = sums.g
+        objective = float(sums.sums[LOSS] + 0.5 * lam * sq_norm(W))
+        A = self._classes(sums) if second else None
+        return Point(theta, lam, objective, gradient, sums.g, sums.own, sums.sums, A)
+
+    def classes_at(self, theta: NDArray[Any]) -> tuple[NDArray[np.float64], ClassCurvature]:
+        """g and A, or its diagonal: half a pass, since nothing is multiplied back."""
+        self.passes += 0.5
+        sums = self._pass(theta, second=True, gradient=False)
+        return sums.g, self._classes(sums)
+
+    def _pass(self, theta: NDArray[Any], second: bool, gradient: bool) -> _Sums:
         C, d, dtype = self.n_classes, self.rows.shape[1], self.rows.dtype
         W, b = self.model(theta)
-        WT = np.ascontiguousarray(W.T)
-        b = b.astype(dtype)
+        WT, b = np.ascontiguousarray(W.T), b.astype(dtype)
 
         def start() -> _Sums:
-            return _Sums(C, d, dtype, second)
+            return _Sums(C, d if gradient else 0, dtype)
 
         def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
             S = np.empty((hi - lo, C), dtype)
             product(block, WT, S)
             w, y = self.w[lo:hi], self.y[lo:hi]
-            mine.loss += softmax_rows(S, b, w, y)
-            if mine.pp is not None:
-                mine.p += S.sum(axis=0, dtype=np.float64)
-                P = S / np.sqrt(np.where(w > 0, w, 1))[:, None]
-                mine.pp += P.T @ P
-            S[np.arange(hi - lo), y] -= w
-            mine.g += S.sum(axis=0, dtype=np.float64)
-            add_product(S, block, mine.G, mine.scratch)
+            residuals(S, b, w, y, self.sizes[lo:hi], mine.g, mine.own, mine.sums)
+            if second:
+                curvature_rows(S, w, y, mine.a)
+                if len(mine.pp):
+                    mine.pp += outer_products(S, w, y)
+            if gradient:
+                add_product(S, block, mine.G, mine.scratch)
 
-        sums = map_blocks(self.rows, start, work, C * dtype.itemsize)
-        G, g = sums[0].G, sum(one.g for one in sums)
-        for other in sums[1:]:
-            G += other.G
-        G += dtype.type(lam) * W
-        gradient = np.zeros((C, d + 1), dtype)
-        gradient[:, :d] = G
-        if self.intercept:
-            gradient[:, :d] -= np.outer(g, self.mean)
-            gradient[:, d] = g
-        objective = float(sum(one.loss for one in sums) + 0.5 * lam * sq_norm(W))
-        A = None
-        if second:
-            A = np.diag(np.sum([one.p for one in sums], axis=0))
-            A -= np.sum([one.pp for one in sums if one.pp is not None], axis=0)
-        return Point(theta, lam, objective, gradient, np.asarray(g), A)
+        first, *others = map_blocks(self.rows, start, work, C * dtype.itemsize)
+        for other in others:
+            first.merge(other)
+        return first
+
+    def _classes(self, sums: _Sums) -> ClassCurvature:
+        if not len(sums.pp):
+            return Diagonal(sums.a)
+        A = -sums.pp
+        np.fill_diagonal(A, sums.a)  # Σ w p - Σ w p², without its cancellation
+        return Matrix(A)
+
+
+def outer_products(
+    R: NDArray[Any], w: NDArray[np.float64], y: NDArray[np.int32]
+) -> NDArray[Any]:
+    """Σ w p pᵀ (C, C), from the residuals R = w (p - e_y)."""
+    P = R.copy()
+    P[np.arange(len(y)), y] += w
+    P /= np.sqrt(np.where(w > 0, w, 1))[:, None].astype(P.dtype)
+    return np.asarray(P.T @ P)
 
 
 def sq_norm(A: NDArray[Any]) -> float:
     """‖A‖² in float64."""
     return float(np.einsum("cd,cd->", A, A, dtype=np.float64))
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def softmax_rows(S, b, w, y):  # type: ignore[no-untyped-def]
-    """S <- w softmax(S + b), row by row, in place; returns the sum of w times the loss."""
-    total = 0.0
-    for i in range(S.shape[0]):
-        s = S[i]
-        largest = s[0] + b[0]
-        for c in range(len(s)):
-            s[c] += b[c]
-            largest = max(largest, s[c])
-        s_y = s[y[i]]
-        normaliser = exp_rows(s, largest)
-        total += w[i] * (np.log(normaliser) + (largest - s_y))
-        share = w[i] / normaliser
-        for c in range(len(s)):
-            s[c] *= share
-    return total
-
-
-@register_jitable
-def exp_rows(s, largest):  # type: ignore[no-untyped-def]
-    """s <- exp(s - largest), in place; returns its sum."""
-    normaliser = s.dtype.type(0)
-    for c in range(len(s)):
-        s[c] = exp(s[c] - largest)
-        normaliser += s[c]
-    return normaliser

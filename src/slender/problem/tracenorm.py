@@ -22,9 +22,9 @@ Three liberties make it a bound that can be used:
   The best a is found on a line; it is what makes the bound tight for small lambda2, and for
   lambda2 = 0 it is min(1, lambda1/sigma_1).
 * without an intercept q' = p.  With one, q' as in certificate.py: G(q') = G - g x̄ᵀ + E with
-  ‖E‖ <= e = sigma sqrt(beta/2), and KL <= beta.
+  ‖E‖ <= e and KL <= beta, by (3) there.
 * dist moves by at most ‖E‖, and <E, W> by at most ‖E‖ ‖W‖; rounding in G is counted in e, that of
-  the risk is added.
+  the risk, and of factors that are orthonormal only nearly, is added.
 
     J - J*  <=  J - max_a [ a (R - beta - <G - g x̄ᵀ, W> - e ‖W‖) - (dist(a G) + a e)²/(4 lambda2) ]
 """
@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ..rows import add_product, map_blocks
-from .certificate import nearest_feasible, rounding
-from .multinomial import Multinomial, Point, softmax_rows
-
-RISK_ROUNDING = 2.0  # of the risk itself, in units of the dtype: 0.8 at most was seen
+from ..rows import add_product, as_array, map_blocks
+from . import certificate
+from .multinomial import SCRATCH_BYTES, Multinomial, Point
+from .rounding import in_sums, measured, probed, shares_of_float64
+from .softmax import N_SUMS, curvature_rows, residuals
 
 
 class Factors(NamedTuple):
@@ -81,27 +81,25 @@ def risk_gradient(
     AT = np.ascontiguousarray(at.A.T, dtype)
     b = raw_intercepts(problem, at).astype(dtype)
 
-    def start() -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
-        return np.zeros((C, d), dtype), np.empty((C, d), dtype), np.zeros(C), np.zeros(C)
+    def start() -> Any:
+        rows = min(C, max(1, SCRATCH_BYTES // (d * dtype.itemsize)))
+        return np.zeros((C, d), dtype), np.zeros(C), np.zeros(C), np.empty((rows, d), dtype)
 
     def work(mine: Any, lo: int, hi: int, block: Any) -> None:
-        G, scratch, g, a = mine
+        G, g, a, scratch = mine
         S = Z[lo:hi] @ AT
         y, w = problem.y[lo:hi], problem.w[lo:hi]
-        softmax_rows(S, b, w, y)
-        active = w > 0
-        a += (S[active] * (1 - S[active] / w[active, None])).sum(axis=0, dtype=np.float64)
-        S[np.arange(hi - lo), y] -= w
-        g += S.sum(axis=0, dtype=np.float64)
+        residuals(S, b, w, y, problem.sizes[lo:hi], g, np.zeros(C), np.zeros(N_SUMS))
+        curvature_rows(S, w, y, a)
         add_product(S, block, G, scratch)
 
-    (G, _, g, a), *others = map_blocks(problem.rows, start, work, C * dtype.itemsize)
-    for other, _, other_g, other_a in others:
+    (G, g, a, _), *others = map_blocks(problem.rows, start, work, C * dtype.itemsize)
+    for other, other_g, other_a, _ in others:
         G += other
         g += other_g
         a += other_a
     if problem.intercept:
-        G -= np.outer(g, problem.mean).astype(dtype)
+        G -= np.outer(g.astype(dtype), problem.mean)
     return G, a
 
 
@@ -116,12 +114,36 @@ class Slack(NamedTuple):
 
     beta: float
     e: float
+    own: float  # of the risk
+    skew: float  # how far the factors are from orthonormal
 
 
-def slack(problem: Multinomial, point: Point) -> Slack:
-    """beta and e at a point whose pass computed A; infinite where no q' near p is feasible."""
-    _, beta = nearest_feasible(problem, point)
-    return Slack(beta, float(np.sqrt(problem.trace * beta / 2.0)) + rounding(problem))
+def slack(
+    problem: Multinomial, Z: NDArray[Any], at: Factors, point: Point, sigma: NDArray[np.float64]
+) -> Slack:
+    """At the point of the problem of the z_i; infinite where nothing can be proved.
+
+    Rounding is that of scores made from Z, which is itself a rounded product X U.
+    """
+    W, b = at.W, raw_intercepts(problem, at)
+    if problem.rows.dtype == np.float64:
+        shares = shares_of_float64(problem, W, b)
+    else:
+        index = probed(problem)
+        true = as_array(problem.rows.gather(index)).astype(np.float64) @ W.T.astype(np.float64) + b
+        b = b.astype(W.dtype)
+        shares = measured(Z[index] @ at.A.T + b, true, problem.y[index])
+    off = in_sums(problem, point, shares)
+    if not np.isfinite(off.objective):
+        return Slack(np.inf, np.inf, np.inf, 0.0)
+    kl, e = certificate.slack(problem, point, float(np.linalg.norm(sigma)), off)
+    skew = max(_skew(at.U), _skew(at.V))
+    return Slack(kl, e + off.gradient, off.objective, skew)
+
+
+def _skew(U: NDArray[Any]) -> float:
+    wide = U.astype(np.float64)
+    return float(np.linalg.norm(wide.T @ wide - np.eye(U.shape[1])))
 
 
 def duality_gap(
@@ -135,12 +157,12 @@ def duality_gap(
 ) -> float:
     """The bound above; `inner` is <G - g x̄ᵀ, W> and `sigma` all singular values of G - g x̄ᵀ."""
     squares = float(at.theta @ at.theta)
-    J = risk + lambda1 * float(at.theta.sum()) + lambda2 * squares
+    norms = lambda1 * float(at.theta.sum()) + lambda2 * squares
+    J = risk + norms + slack.own + 2.0 * slack.skew * norms
     if not np.isfinite(slack.beta):
         return J
-    entropy = risk - slack.beta - inner - slack.e * np.sqrt(squares)
-    own = RISK_ROUNDING * float(np.finfo(at.U.dtype).eps) * risk
-    return min(J, J - dual_value(entropy, sigma, lambda1, lambda2, slack.e) + own)
+    entropy = risk - slack.beta - inner - slack.e * np.sqrt(squares) - slack.own
+    return min(J, J - dual_value(entropy, sigma, lambda1, lambda2, slack.e))
 
 
 def dual_value(

@@ -5,6 +5,7 @@
     gather(index)    those rows as an array or a CSR matrix
     take(order)      rows a kernel can read, and where each example of `order` lies in them
     scaled(scale)    the same rows with their columns scaled
+    widened()        the same rows computed in float64, where float32 has no digits left
     each_block       work on every block, on all cores (threads.py)
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that nothing is ever widened or copied whole
 
@@ -73,6 +74,12 @@ class Rows(ABC):
         from .scaled import ScaledRows  # noqa: PLC0415  (which is a store itself)
 
         return ScaledRows(self, scale)
+
+    def widened(self) -> "Rows":
+        """The same rows, computed in float64."""
+        from .widened import WidenedRows  # noqa: PLC0415  (which is a store itself)
+
+        return self if self.dtype == np.float64 else WidenedRows(self)
 
     @property
     def row_bytes(self) -> int:

@@ -20,9 +20,12 @@ def product(block: Any, B: NDArray[Any], out: NDArray[Any]) -> None:
 
 
 def add_product(G: NDArray[Any], block: Any, out: NDArray[Any], scratch: NDArray[Any]) -> None:
-    """out += Gᵀ block; `scratch` is an array like out."""
+    """out += Gᵀ block; `scratch` is an array like some rows of out, in which products are made."""
     if isinstance(block, np.ndarray):
-        out += np.matmul(G.T, block, out=scratch)
+        step = len(scratch)
+        for lo in range(0, len(out), step):
+            part = out[lo : lo + step]
+            part += np.matmul(G[:, lo : lo + step].T, block, out=scratch[: len(part)])
     else:
         out += G.T @ block
 

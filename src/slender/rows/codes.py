@@ -59,6 +59,11 @@ class CodeBlock:
         both = factor if self.factor is None else factor * self.factor
         return CodeBlock(self.codes, self.codebooks, both.astype(self.dtype))
 
+    def astype(self, dtype: Any) -> "CodeBlock":
+        """The same rows, computed in another dtype."""
+        factor = None if self.factor is None else self.factor.astype(dtype)
+        return CodeBlock(self.codes, self.codebooks.astype(dtype), factor)
+
     def toarray(self) -> NDArray[Any]:
         out = np.empty(self.shape, self.dtype)
         decode(self.codes, self.codebooks, out)

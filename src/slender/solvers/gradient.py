@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 
 from ..losses import CrossEntropy
 from ..problem import Multinomial, Point
-from ..problem.certificate import certify, hopeful, newton_intercepts
+from ..problem.certificate import certify, hopeful
+from ..problem.intercepts import solve
 from ..problem.multinomial import TRACE_ROUNDING
 from ..rows import map_blocks
 from .loop import Record
@@ -56,11 +57,12 @@ class State(NamedTuple):
     dual: NDArray[np.float64]  # () the best lower bound on the optimum
     hopeful: NDArray[np.float64]  # () the bound if the intercepts were at their best
     tried: NDArray[np.float64]  # () the same, when they were last moved aside for a proof
+    lost: NDArray[np.float64]  # () what rounding may have taken from the objective
 
     @property
     def gap(self) -> float:
         """The objective is at most so far above the optimum."""
-        return max(0.0, float(self.objective - self.dual))
+        return max(0.0, float(self.objective + self.lost - self.dual))
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class GradientDescent:
             dual=np.zeros(()),
             hopeful=np.full((), np.inf),
             tried=np.full((), np.inf),
+            lost=np.zeros(()),
         )
 
     def epochs(
@@ -149,8 +152,11 @@ class GradientDescent:
     def _raise(self, problem: Multinomial, state: State, point: Point) -> None:
         """The lower bound on the optimum, by what this point proves."""
         if point.A is not None or not problem.intercept:
-            proved = point.objective - certify(problem, point).gap
-            state.dual[...] = max(float(state.dual), proved)
+            certificate = certify(problem, point)
+            state.lost[...] = certificate.objective
+            if np.isfinite(certificate.gap):
+                proved = point.objective + certificate.objective - certificate.gap
+                state.dual[...] = max(float(state.dual), proved)
 
     def _look_aside(self, problem: Multinomial, state: State, point: Point) -> None:
         """Only the intercepts stand in the way of the proof: one pass after their Newton step.
@@ -160,7 +166,7 @@ class GradientDescent:
         assert point.A is not None
         state.tried[...] = state.hopeful
         aside = point.theta.copy()
-        aside[:, -1] -= newton_intercepts(point.A, point.g).astype(aside.dtype)
+        aside[:, -1] -= solve(point.A, point.g).astype(aside.dtype)
         self._raise(problem, state, problem.at(aside, self.lam, second=True))
 
 

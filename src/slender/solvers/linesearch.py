@@ -16,7 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..problem.exponential import exp
-from ..problem.multinomial import FAST, Multinomial
+from ..problem.multinomial import Multinomial
+from ..problem.softmax import FAST
 from ..rows.threads import matmul
 
 FEWEST, MOST = 512, 2048  # rows, and an eighth of all in between
@@ -42,6 +43,10 @@ class LineSample:
         m = min(m, len(active), max(LEAST, BYTES // problem.dense_row_bytes))
         X, w = problem.sample(np.sort(rng.choice(active, m, replace=False)))
         return cls(X, w, problem.n_classes)
+
+    def astype(self, dtype: Any) -> "LineSample":
+        """The same rows for arithmetic in another dtype; their scores are to be made again."""
+        return LineSample(self.X.astype(dtype), self.w.astype(dtype), self.scores.shape[1])
 
     def move_to(self, theta: NDArray[Any]) -> None:
         """The scores at theta."""

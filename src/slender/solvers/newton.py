@@ -9,11 +9,18 @@ A pair is s = step, y = change of the gradient.  Its part from the data, y - lam
 on lam, so pairs serve the next value of lam of a path too.
 
 The end.  When the gradient is small enough for the certificate (problem/certificate.py) but for the
-intercepts, these take a Newton step of their own, which is one more pass; the certificate found
-there is a proof, and the best dual value seen so far is kept.
+intercepts, these take Newton steps of their own: one with the matrix A, which costs a pass, or, with
+many classes, a few with its diagonal, which cost half a pass each.  The certificate found there is a
+proof, and the best dual value seen so far is kept.
+
+Rounding.  A direction that leads nowhere is followed by plainer ones: H0 without pairs, the diagonal
+of H0.  Where none decreases the objective, or where the proof fails for nothing but rounding, the
+fit goes on in float64, the rows being widened block by block; `settle` brings its weights back to
+numbers that float32 holds.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +29,8 @@ from scipy.linalg import get_blas_funcs
 
 from ..curvature.classwise import Classwise, Inverse, sample_size
 from ..problem import Multinomial, Point
-from ..problem.certificate import certify, hopeful, newton_intercepts
+from ..problem.certificate import certify, hopeful
+from ..problem.intercepts import DENSE, ClassCurvature, Diagonal, solve
 from .linesearch import LineSample
 
 MEMORY = 10
@@ -32,6 +40,7 @@ ARMIJO = 1e-4
 NEAR = 30.0  # A is computed with every pass once the gradient is this near to its goal
 NOISE = {"f": 1e-6, "d": 1e-12}  # of the objective: differences below it say nothing
 STILL, STILL_STEPS = 1e-2, 20  # so many steps that together gain less than this of the noise: stop
+DIAGONAL_STEPS = 2  # of the intercepts before a proof with many classes: each gains a digit or more
 
 
 class QuasiNewton:
@@ -49,15 +58,22 @@ class QuasiNewton:
         self.curvature = curvature or look_at(problem, rng)
         self.pairs = Pairs(memory, problem.rows.dtype)
         self._H0: Inverse
+        self.dtype = problem.rows.dtype  # of the weights in the end
         self.stalled = False
         self.decrease = np.inf  # of the last step
         self.point: Point
         self.dual = 0.0  # the best lower bound on the optimum at this lam
+        self.lost = 0.0  # what rounding may have taken from the objective
 
     @property
     def gap(self) -> float:
         """The objective is at most so far above the optimum."""
-        return max(0.0, float(self.point.objective - self.dual))
+        return max(0.0, float(self.point.objective + self.lost - self.dual))
+
+    @property
+    def wide(self) -> bool:
+        """Is this float64 already?"""
+        return bool(self.problem.rows.dtype == np.float64)
 
     def begin(self, theta: NDArray[Any], lam: float) -> None:
         """Start at theta: one pass."""
@@ -71,77 +87,136 @@ class QuasiNewton:
     def _start(self, point: Point) -> None:
         self.point = point
         self.pairs.change_lam(point.lam)
-        self.dual, self.stalled, self.decrease = 0.0, False, np.inf
+        self.dual, self.lost, self.stalled, self.decrease = 0.0, 0.0, False, np.inf
         self._lowest, self._still, self._age = self.point.objective, 0, 0
 
-    def _intercept_step(self) -> NDArray[np.float64]:
-        """tau by the A of the pass, or else of the sample."""
-        A = self.point.A
-        if A is None:
-            A, _ = self.curvature.classes(self.point.theta)
-        return -newton_intercepts(A, self.point.g)
+    # -- the proof -------------------------------------------------------------------------------
 
     def certified(self, tol: float) -> bool:
-        """Is the optimum proved to within tol times the objective?  May cost a pass or two."""
+        """Is the optimum proved to within tol times the objective?  May cost some passes."""
         for _ in range(3):
             goal = tol * self.point.objective
-            if self.gap <= goal:
+            if self.dual > 0.0 and self.gap <= goal:
                 return True
             if hopeful(self.point) > goal:
                 return False
             if self.point.A is not None or not self.problem.intercept:
-                certificate = certify(self.problem, self.point)
-                self.dual = max(self.dual, self.point.objective - certificate.gap)
+                exact = self._prove()
                 if self.gap <= goal:
                     return True
+                if exact <= goal:  # only rounding is in the way
+                    if self.wide:
+                        return False
+                    self.widen()
+                    continue
             if not self.problem.intercept:
                 return False
-            self._accept(self._moved_intercepts(self._intercept_step()))
+            self._accept(self._with_better_intercepts())
             self.stalled = self._still >= STILL_STEPS  # a line search may find its way from here
         return False
 
     def bound(self) -> None:
-        """Whatever can be proved here, unless it is nothing: at most one pass."""
-        if hopeful(self.point) >= self.point.objective:
-            return
-        if self.problem.intercept:
-            self._accept(self._moved_intercepts(self._intercept_step()))
-        certificate = certify(self.problem, self.point)
-        self.dual = max(self.dual, self.point.objective - certificate.gap)
+        """Whatever can be proved here: at most two passes, and one in float64 if need be."""
+        if self.problem.intercept and hopeful(self.point) < self.point.objective:
+            self._accept(self._with_better_intercepts())
+        self._prove()
+        if not np.isfinite(self.lost):  # scores without digits: not even the objective is known
+            self.widen()
+            self._prove()
 
-    def _moved_intercepts(self, tau: NDArray[np.float64]) -> Point:
-        theta = self.point.theta.copy()
-        theta[:, -1] += tau
-        self.sample.move(tau.astype(theta.dtype), 1.0)
+    def _prove(self) -> float:
+        """Raise the lower bound by what this point proves; the bound of exact arithmetic."""
+        certificate = certify(self.problem, self.point)
+        self.lost = certificate.objective
+        if np.isfinite(self.lost):
+            proved = self.point.objective + self.lost - certificate.gap
+            self.dual = max(self.dual, proved)
+        return certificate.exact
+
+    def _with_better_intercepts(self) -> Point:
+        """The point after the intercepts' own Newton steps, with A."""
+        theta, A, g = self.point.theta.copy(), self.point.A, self.point.g
+        if A is None:
+            A, _ = self.curvature.classes(theta)
+        for again in range(1 if self.problem.n_classes <= DENSE else DIAGONAL_STEPS):
+            if again:
+                g, A = self.problem.classes_at(theta)
+            tau = -_intercept_step(A, g).astype(theta.dtype)
+            theta[:, -1] += tau
+            self.sample.move(tau, 1.0)
         return self.problem.at(theta, self.point.lam, second=True)
+
+    # -- float64 where float32 has no digits left ------------------------------------------------
+
+    def widen(self) -> None:
+        """Go on in float64, from the same theta: one pass."""
+        self.problem = self.problem.widened()
+        theta = self.point.theta.astype(np.float64)
+        self.sample = self.sample.astype(theta.dtype)
+        self.curvature = self.curvature.astype(theta.dtype)
+        self.pairs = Pairs(self.pairs.memory, theta.dtype)
+        dual = self.dual  # a bound holds in any arithmetic
+        self.begin(theta, self.point.lam)
+        self.dual = dual
+
+    @property
+    def settled(self) -> bool:
+        """Does the caller's dtype hold the weights exactly?"""
+        return bool(self.problem.rows.dtype == self.dtype)
+
+    def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """(W, b) for raw features, in the caller's dtype."""
+        W, b = self.problem.model(self.point.theta)
+        return W.astype(self.dtype, copy=False), b.astype(self.dtype, copy=False)
+
+    def settle(self) -> None:
+        """Weights and intercepts that the caller's dtype holds, and what is proved of those."""
+        if self.settled:
+            return
+        theta = self.problem.theta(*self.model())
+        self.sample.move_to(theta)
+        self.point = self.problem.at(theta, self.point.lam, second=True)
+        self._prove()
+
+    # -- one step --------------------------------------------------------------------------------
 
     def step(self, tol: float) -> None:
         """One step; `stalled` says that rounding allows no further one."""
-        point = self.point
-        near = hopeful(point) <= NEAR * tol * point.objective
-        if self._age % REFRESH == 0:
-            self._H0 = self.curvature.inverse(point.theta, point.lam)
-        self._age += 1
-        H0 = self._H0
-        D = self.pairs.direction(point.gradient, H0)
-        slope = dot(point.gradient, D)
-        if not slope < 0.0:  # rounding has spoilt the pairs
+        near = hopeful(self.point) <= NEAR * tol * self.point.objective
+        for D in self._directions():
+            if self._move_along(D, near):
+                self.stalled = self._still >= STILL_STEPS
+                return
             self.pairs.clear()
-            D = -(H0 @ point.gradient)
-            slope = dot(point.gradient, D)
-        if not slope < 0.0 or not np.isfinite(slope):
-            self.stalled = True
-            return
-        ridge = point.lam * dot(D[:, :-1], D[:, :-1])
+        self.stalled = True
+
+    def _directions(self) -> Iterator[NDArray[Any]]:
+        """L-BFGS's; and should it lead nowhere, plainer ones."""
+        gradient, lam = self.point.gradient, self.point.lam
+        if self._age % REFRESH == 0:
+            self._H0 = self.curvature.inverse(self.point.theta, lam)
+        self._age += 1
+        if self.pairs.kept:
+            yield self.pairs.direction(gradient, self._H0)
+            if self._age % REFRESH != 1:
+                self._H0, self._age = self.curvature.inverse(self.point.theta, lam), 1
+        yield -(self._H0 @ gradient)
+        yield -(self.curvature.diagonal(self._H0, lam) * gradient)
+
+    def _move_along(self, D: NDArray[Any], near: bool) -> bool:
+        """Go as far as the line search says; False if that is nowhere."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = dot(self.point.gradient, D)
+            ridge = self.point.lam * dot(D[:, :-1], D[:, :-1])
+        if not (slope < 0.0 and np.isfinite(slope) and np.isfinite(ridge)):
+            return False
         step = self.sample.along(D)
-        t = self.sample.root(step, slope, ridge)
-        t, trial = self._line_search(D, slope, t, near)
+        t, trial = self._line_search(D, slope, self.sample.root(step, slope, ridge), near)
         if trial is None:
-            self.stalled = True
-        else:
-            self.sample.move(step, t)
-            self._accept(trial)
-            self.stalled = self._still >= STILL_STEPS
+            return False
+        self.sample.move(step, t)
+        self._accept(trial)
+        return True
 
     def _line_search(
         self, D: NDArray[Any], slope: float, t: float, near: bool
@@ -149,7 +224,9 @@ class QuasiNewton:
         """The first t, from the sample's guess on, that decreases the objective enough."""
         point = self.point
         noise = NOISE[D.dtype.char] * abs(point.objective)
-        for _ in range(TRIALS):
+        for trials in range(TRIALS):
+            if trials and -t * slope < noise:
+                break  # what is left to gain cannot be told from rounding
             theta = point.theta + D.dtype.type(t) * D
             trial = self.problem.at(theta, point.lam, second=near and self.problem.intercept)
             new_slope = dot(trial.gradient, D)
@@ -175,6 +252,14 @@ class QuasiNewton:
         self.point = trial
 
 
+def _intercept_step(A: ClassCurvature, g: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A⁺ g; where only A's diagonal is known, its own step."""
+    step = solve(A, g)
+    if isinstance(A, Diagonal):
+        step = np.clip(step, -1.0, 1.0)
+    return step
+
+
 def look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
     active = np.flatnonzero(problem.w)
     m = sample_size(len(active), problem.dense_row_bytes)
@@ -187,6 +272,7 @@ class Pairs:
     """L-BFGS's memory: steps s and changes of the gradient y."""
 
     def __init__(self, memory: int, dtype: Any) -> None:
+        self.memory = memory
         self.kept: deque[tuple[NDArray[Any], NDArray[Any]]] = deque(maxlen=memory)
         self.lam = 0.0
         self._axpy = get_blas_funcs("axpy", dtype=dtype)

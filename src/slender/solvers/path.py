@@ -37,15 +37,15 @@ class Walker:
 
     def walk_to(self, lam: float, tol: float, max_iter: int) -> Record:
         """Solve at lam, from where the last value ended."""
-        first = self.problem.passes
         solver = self.solver
+        first = solver.problem.passes
         if self.started:
             solver.change_lam(lam)
         else:
-            solver.begin(self.problem.start(), lam)
+            solver.begin(solver.problem.start(), lam)
             self.started = True
         while not solver.certified(tol) and not solver.stalled:
-            if self.problem.passes - first >= max_iter:
+            if solver.problem.passes - first >= max_iter:
                 break
             if solver.decrease <= GAIN * tol * solver.point.objective:
                 solver.bound()
@@ -56,14 +56,14 @@ class Walker:
             "objective": solver.point.objective,
             "gap": solver.gap,
             **measure(*self.held_out, *self.model()),
-            "passes": float(self.problem.passes - first),
+            "passes": float(solver.problem.passes - first),
             "seconds": seconds,
         }
         self.begun = perf_counter()  # validation is off the clock
         return record
 
     def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self.problem.model(self.solver.point.theta)
+        return self.solver.model()
 
 
 def mean_record(records: list[Record]) -> Record:

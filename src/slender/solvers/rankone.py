@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ..curvature.classwise import Classwise
 from ..problem import Multinomial, Point
-from ..problem.certificate import newton_intercepts
+from ..problem.intercepts import solve
 from ..problem.tracenorm import Factors, Slack, duality_gap, risk_gradient, singular_values, slack
 from ..rows import DenseRows
 from .atoms import FEW, INNER, Atoms, Subspace
@@ -112,7 +112,9 @@ class RankOne:
         point = self._best_intercepts(self._inner(self.Z), at)
         at = at._replace(b=point.theta[:, -1].astype(np.float64))
         G, a = risk_gradient(self.problem, self.Z, at)
-        return Here(at, point.objective, G, singular_values(G), a, slack(self.problem, point))
+        sigma = singular_values(G)
+        cost = slack(self.problem, self.Z, at, point, sigma)
+        return Here(at, point.objective, G, sigma, a, cost)
 
     def _best_intercepts(self, inner: Multinomial, at: Factors) -> Point:
         """The point with the best intercepts for its W, by Newton steps that read Z only."""
@@ -121,7 +123,7 @@ class RankOne:
         for _ in range(NEWTON_STEPS if inner.intercept else 0):
             assert point.A is not None
             trial = point.theta.copy()
-            trial[:, -1] -= newton_intercepts(point.A, point.g).astype(trial.dtype)
+            trial[:, -1] -= solve(point.A, point.g).astype(trial.dtype)
             moved = inner.at(trial, 0.0, second=True)
             if not moved.objective < point.objective:
                 break
@@ -262,7 +264,9 @@ class RankOne:
     def _inner(self, Z: NDArray[Any]) -> Multinomial:
         """The multinomial problem of the rows z_i."""
         of = self.problem
-        return Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
+        inner = Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
+        inner.sizes = of.sizes  # rounding is asked of the rows x_i
+        return inner
 
 
 def beside(U: NDArray[Any], basis: NDArray[Any]) -> NDArray[Any]:

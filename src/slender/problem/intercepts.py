@@ -1,0 +1,112 @@
+"""The classes' curvature A = Σ w_i (diag p_i - p_i p_iᵀ), and A⁺ g without decomposing it.
+
+A is the Laplacian of a graph whose vertices are the classes: symmetric, A 1 = 0, and 0 <= A <= 2
+diag(A).  So conjugate gradients, preconditioned by its diagonal, solve A tau = -g for the intercepts'
+Newton step, and A itself is needed only as a product:
+
+    A v = p̄ ∘ v - Pᵀ (w ∘ (P v)),    p̄ = Σ w_i p_i
+
+which is two thin products for the softmax P (m, C) of a sample of m rows.  Up to DENSE classes A is
+a matrix; beyond, it never exists.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+DENSE = 256  # classes up to which A is formed: n C² more multiply-adds in a pass
+EXACT = 1e-9  # of g: a residual this small is a solution
+NULL = 1e-14  # of the largest: a class whose curvature is below has none
+
+Vector = NDArray[np.float64]
+
+
+class ClassCurvature(Protocol):
+    """A as a product, and its diagonal."""
+
+    @property
+    def diagonal(self) -> Vector:
+        """(C,) Σ w p (1 - p)."""
+
+    def __matmul__(self, v: Vector) -> Vector:
+        """A v."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A as a matrix (C, C)."""
+
+    A: Vector
+
+    @property
+    def diagonal(self) -> Vector:
+        return np.maximum(np.diag(self.A), 0.0)
+
+    def __matmul__(self, v: Vector) -> Vector:
+        return np.asarray(self.A @ v)
+
+
+@dataclass(frozen=True)
+class Thin:
+    """A of a sample: its softmax P (m, C) and the rows' weights w (m,)."""
+
+    P: NDArray[Any]
+    w: NDArray[Any]
+    mass: Vector  # (C,) Σ w p
+    diagonal: Vector  # (C,)
+
+    def __matmul__(self, v: Vector) -> Vector:
+        Pv = self.P @ v.astype(self.P.dtype)
+        return np.asarray(self.mass * v - (self.w * Pv) @ self.P)
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """What is left of A where even a sample's P would be too large."""
+
+    diagonal: Vector
+
+    def __matmul__(self, v: Vector) -> Vector:
+        return self.diagonal * v
+
+
+def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = None) -> Vector:
+    """A⁺ g by conjugate gradients, to a residual of `tol` times g's; `most` products.
+
+    A common shift of all classes changes nothing but digits: it is taken away.  Classes without
+    curvature, where no intercept helps, stay where they are.
+    """
+    a = A.diagonal
+    free = a > NULL * a.max(initial=0.0)
+    if not free.any():
+        return np.zeros_like(g)
+    inverse = np.where(free, 1.0 / np.where(free, a, 1.0), 0.0)
+    g = np.where(free, g - g.mean(), 0.0)
+    x = conjugate_gradients(lambda v: np.where(free, A @ v, 0.0), g, inverse, tol, most or len(g))
+    return np.asarray(x - x.mean())
+
+
+def conjugate_gradients(
+    product: Callable[[Vector], Vector], g: Vector, inverse: Vector, tol: float, most: int
+) -> Vector:
+    """x with product(x) = g, nearly; the residual is measured in units of the diagonal."""
+    x, r = np.zeros_like(g), g.copy()
+    z = inverse * r
+    v, rz = z.copy(), float(r @ z)
+    goal = tol**2 * rz
+    for _ in range(most):
+        if not rz > goal:
+            break
+        Av = product(v)
+        bend = float(v @ Av)
+        if not bend > 0.0:  # rounding: along a shift of all classes, or an overflow
+            break
+        x += (rz / bend) * v
+        r -= (rz / bend) * Av
+        z = inverse * r
+        before, rz = rz, float(r @ z)
+        v = z + (rz / before) * v
+    return x

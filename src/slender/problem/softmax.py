@@ -1,0 +1,107 @@
+"""A block's scores turned into residuals and losses, one row after the other, in cache.
+
+What is small is never a difference of large numbers.  With `others` the sum of exp(s_c - s_top) over
+the classes that are not the row's own, and `all` that sum and the own class's share,
+
+    1 - p_y = others / all             ln Σ exp s - s_y = log1p(others)  where the own class is on top
+
+so that a row which is nearly won keeps all digits of its loss and of its residual p - e_y: in
+float32 1 - p_y and ln(all) would be exactly 0 below 6e-8, and the objective understated.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from .exponential import exp
+
+# What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
+FAST = {"reassoc", "contract", "nsz"}
+CHUNK = 512  # classes whose exponentials are summed in the scores' own dtype
+
+# What `residual_rows` adds up over rows.  The last five say how rounding of the scores enters
+# (rounding.py): r = w (1 - p_y), and |x| is the row's norm.
+LOSS, LSE, R, R_X, RR, RR_X, RR_XX = range(7)
+N_SUMS = 7
+
+
+def residuals(
+    S: NDArray[Any],
+    b: NDArray[Any],
+    w: NDArray[np.float64],
+    y: NDArray[np.int32],
+    sizes: NDArray[Any],
+    g: NDArray[np.float64],
+    own: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """S <- w (softmax(S + b) - e_y), in place; adds to g, own and sums."""
+    residual_rows(S, b, w, y, sizes, g, own, sums)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def residual_rows(S, b, w, y, sizes, g, own, sums):  # type: ignore[no-untyped-def]
+    """The same, compiled.
+
+    g (C,) += Σ w (p - e_y),  own (C,) += Σ over the class's own rows of w (1 - p_y),
+    sums (N_SUMS,) += Σ w loss, Σ w ln Σ exp s, and the rest as named above.
+    """
+    for i in range(S.shape[0]):
+        s, c_y = S[i], y[i]
+        top = s[0] + b[0]
+        for c in range(len(s)):
+            s[c] += b[c]
+            top = max(top, s[c])
+        s_y = s[c_y]
+        e_y = exp(s_y - top)
+        s[c_y] = top - s.dtype.type(200.0)  # next to nothing, and replaced below
+        others = exp_row(s, top)
+        everything = others + e_y
+        loss = np.log1p(others) if s_y == top else float(top - s_y) + np.log(everything)
+        doubt = others / everything
+
+        share = s.dtype.type(w[i] / everything)
+        for c in range(len(s)):
+            s[c] *= share
+        s[c_y] = s.dtype.type(-w[i] * doubt)
+        for c in range(len(s)):
+            g[c] += s[c]
+        r, size = w[i] * doubt, float(sizes[i])
+        own[c_y] += r
+        sums[LOSS] += w[i] * loss
+        sums[LSE] += w[i] * (loss + float(s_y))
+        sums[R] += r
+        sums[R_X] += r * size
+        sums[RR] += r * r
+        sums[RR_X] += r * r * size * size
+        sums[RR_XX] += r * r * size**4
+
+
+@register_jitable
+def exp_row(s, top):  # type: ignore[no-untyped-def]
+    """s <- exp(s - top), in place; returns its sum in float64."""
+    total = 0.0
+    for lo in range(0, len(s), CHUNK):
+        chunk = s[lo : lo + CHUNK]
+        part = s.dtype.type(0)
+        for c in range(len(chunk)):
+            chunk[c] = exp(chunk[c] - top)
+            part += chunk[c]
+        total += part
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def curvature_rows(S, w, y, a):  # type: ignore[no-untyped-def]
+    """a (C,) += Σ w p (1 - p), from the residuals S = w (p - e_y)."""
+    for i in range(S.shape[0]):
+        if w[i] == 0.0:
+            continue
+        s = S[i]
+        share = s.dtype.type(1.0 / w[i])
+        for c in range(len(s)):  # -s is w (1 - p) for the own class, and s is w p for any other
+            size = abs(s[c])
+            a[c] += size * (s.dtype.type(1) - size * share)
