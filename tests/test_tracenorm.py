@@ -351,7 +351,7 @@ def test_intercepts_that_are_not_at_their_best_cost_the_proof(seed, share, lambd
     G, _ = risk_gradient(whole, problem.X @ U, at)
     along, sigma = (G * W.T).sum(), np.linalg.svd(G, compute_uv=False)
     penalties = problem.lambda1, problem.lambda2
-    found = slack(whole, problem.X @ U, at, point, sigma)
+    found, _ = slack(whole, problem.X @ U, at, point, sigma)
     g, P = problem.errors(W, b).sum(axis=0), naive_trace.softmax(problem.X @ W + b)
     centred = problem.X - problem.X.mean(axis=0)
     np.testing.assert_allclose(G, problem.errors(W, b).T @ centred, atol=1e-12)

@@ -18,7 +18,6 @@ each class's own centre and size; the centre saves a quarter to a third of the p
 A⁺ is applied by conjugate gradients (problem/intercepts.py): no matrix grows with the classes squared.
 """
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +35,7 @@ MIN_SAMPLES, MAX_SAMPLES = 16, 4096
 MAX_RANK = 256  # eigenpairs: on embeddings and pixels more gain no pass, and 64 lose some
 CENTRED = 0.9  # of a class's mean: the only row of its class shall not count for nothing
 # Of the largest a s: below it a direction is rounding (lam = 0 has no other floor).
-FLOOR = {"f": 1e-7, "d": 1e-14}
+FLOOR = {"f": 1e-7, "d": 1e-18}
 CLASS_BYTES = 128 * 2**20  # of a sample's softmax, kept for A; beyond, A's diagonal has to do
 LOOSELY = 1e-3  # A⁺ g to this residual: a preconditioner need not be exact
 PRODUCTS = 50  # with A, at most, for one A⁺ g
@@ -53,7 +52,7 @@ class Classwise:
         intercept: bool,
         rng: np.random.Generator,
     ) -> None:
-        self.X, self.w, self.intercept = X, w, intercept  # (m, d) centred, (m,)
+        self.X, self.w, self.y, self.intercept = X, w, y, intercept  # (m, d) centred, (m,), (m,)
         m, d = X.shape
         S = _class_centred(X, y, w)
         S *= np.sqrt(w / w.mean())[:, None]
@@ -62,12 +61,11 @@ class Classwise:
         self.s, self.P = np.maximum(s, 0), np.ascontiguousarray(P)  # (k,) decreasing, (d, k)
         self.rest = max(0.0, trace - float(s.sum(dtype=np.float64))) / max(1, d - len(s))
 
-    def astype(self, dtype: Any) -> "Classwise":
-        """The same curvature for arithmetic in another dtype."""
-        other = copy(self)
-        for name in ("X", "w", "s", "P"):
-            setattr(other, name, getattr(self, name).astype(dtype))
-        return other
+    def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
+        """The curvature of the same sample, found anew with another dtype's digits."""
+        return Classwise(
+            self.X.astype(dtype), self.w.astype(dtype), self.y, self.intercept, rng
+        )
 
     def classes(self, theta: NDArray[Any]) -> tuple[ClassCurvature, NDArray[Any]]:
         """A, and the classes' centres m_c - x̄ (C, d), at theta, as the sample has them."""

@@ -1,7 +1,9 @@
 """The k leading eigenpairs of SᵀS/m for m rows S, without forming d x d when d > m.
 
-Two ways, by size.  With A = S (d <= m) or Sᵀ (d > m), AᵀA is the smaller Gram matrix:
+Three ways, by size.  With A = S (d <= m) or Sᵀ (d > m), AᵀA is the smaller Gram matrix:
 
+* tiny: the singular values of A itself, in float64.  Columns whose scales differ by many decades
+  keep their eigenvalues, which a Gram matrix loses below a unit in the last place of the largest;
 * small, or k a large part of it: form AᵀA and call LAPACK's divide and conquer;
 * else: block Lanczos with full reorthogonalisation.  Everything is a product with a block of
   vectors, so it runs at BLAS-3 speed; the basis Q holds a few times k vectors, and
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+TINY_SIZE = 256  # up to here an SVD in float64 takes some hundredths of a second
 DENSE_SIZE = 2048  # up to here LAPACK takes well under a second
 DENSE_SHARE = 5  # and beyond it still wins when k is more than a fifth of the size
 BLOCK = 64  # vectors a product: enough for BLAS-3
@@ -32,6 +35,8 @@ def top_eigenpairs(
     m, d = S.shape
     A = S if d <= m else S.T
     size = A.shape[1]
+    if size <= TINY_SIZE:
+        return tiny(S, k)
     if size <= DENSE_SIZE or DENSE_SHARE * k > size:
         theta, Q = dense(A, k, m)
     else:
@@ -40,6 +45,12 @@ def top_eigenpairs(
         Q = A @ Q
         Q /= np.maximum(np.linalg.norm(Q, axis=0), np.finfo(Q.dtype).tiny)
     return theta, Q
+
+
+def tiny(S: NDArray[Any], k: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    _, sigma, Vt = linalg.svd(S.astype(np.float64), full_matrices=False, check_finite=False)
+    theta = (sigma[:k] ** 2 / len(S)).astype(S.dtype)
+    return theta, np.ascontiguousarray(Vt[:k].T, S.dtype)
 
 
 def dense(A: NDArray[Any], k: int, m: int) -> tuple[NDArray[Any], NDArray[Any]]:

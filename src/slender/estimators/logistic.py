@@ -198,7 +198,7 @@ def descend(
 
     def step() -> Record:
         solver.step(tol)
-        if solver.stalled and not solver.wide:
+        if not solver.wide and (solver.stalled or not solver.patient):
             solver.widen()
         solver.certified(tol)
         return record()

@@ -89,6 +89,12 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
     return np.asarray(x - x.mean())
 
 
+def newton_step(A: ClassCurvature, g: Vector) -> Vector:
+    """A⁺ g as a step: never far where A is known by its diagonal only, which may be far too small."""
+    step = solve(A, g)
+    return np.clip(step, -1.0, 1.0) if isinstance(A, Diagonal) else step
+
+
 def conjugate_gradients(
     product: Callable[[Vector], Vector], g: Vector, inverse: Vector, tol: float, most: int
 ) -> Vector:

@@ -33,7 +33,8 @@ SOFTMAX = 4.0  # the same, of exp, sums and quotients
 PROBED, PROBE_BYTES = 64, 16 * 2**20  # rows looked at; fewer where they are very wide
 CHUNK = 1024  # classes of W widened at a time
 FIRST_ORDER = 0.1  # beyond such an error of the scores shares say nothing
-NOTHING = 1e-6  # of a row's largest residual: entries below it are not looked at
+NOTHING = 1e-6  # of a row's largest residual: entries below it are not looked at,
+UNDERFLOWN = 1e-30  # nor are those that float32's exponential may have cut off
 
 
 class Rounding(NamedTuple):
@@ -101,10 +102,10 @@ def measured(scores: NDArray[Any], true: NDArray[np.float64], y: NDArray[np.int3
     got, loss = _softmax(scores, y)
     want, true_loss = _softmax(true, y)
     size = np.abs(want)
-    seen = size > NOTHING * size.max(axis=1, keepdims=True)
+    seen = (size > NOTHING * size.max(axis=1, keepdims=True)) & (size > UNDERFLOWN)
     errors = np.divide(got - want, size, out=np.zeros_like(want), where=seen)
     own = size[np.arange(len(y)), y]
-    off = np.divide(loss - true_loss, own, out=np.zeros(len(y)), where=own > 0)
+    off = np.divide(loss - true_loss, own, out=np.zeros(len(y)), where=own > UNDERFLOWN)
     leans = np.concatenate([off, errors[np.arange(len(y)), y]])
     bias = abs(float(leans.mean())) + 2.0 * float(leans.std()) / np.sqrt(len(leans))
     eps = float(np.finfo(scores.dtype).eps)

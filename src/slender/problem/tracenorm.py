@@ -38,7 +38,7 @@ from scipy.optimize import minimize_scalar
 from ..rows import add_product, as_array, map_blocks
 from . import certificate
 from .multinomial import SCRATCH_BYTES, Multinomial, Point
-from .rounding import in_sums, measured, probed, shares_of_float64
+from .rounding import in_sums, measured, none, probed, shares_of_float64
 from .softmax import N_SUMS, curvature_rows, residuals
 
 
@@ -120,8 +120,10 @@ class Slack(NamedTuple):
 
 def slack(
     problem: Multinomial, Z: NDArray[Any], at: Factors, point: Point, sigma: NDArray[np.float64]
-) -> Slack:
-    """At the point of the problem of the z_i; infinite where nothing can be proved.
+) -> tuple[Slack, Slack]:
+    """At the point of the problem of the z_i, and the same if arithmetic were exact.
+
+    Infinite where nothing can be proved.
 
     Rounding is that of scores made from Z, which is itself a rounded product X U.
     """
@@ -134,11 +136,12 @@ def slack(
         b = b.astype(W.dtype)
         shares = measured(Z[index] @ at.A.T + b, true, problem.y[index])
     off = in_sums(problem, point, shares)
+    G = float(np.linalg.norm(sigma))
+    exact = Slack(*certificate.slack(problem, point, G, none(problem)), 0.0, 0.0)
     if not np.isfinite(off.objective):
-        return Slack(np.inf, np.inf, np.inf, 0.0)
-    kl, e = certificate.slack(problem, point, float(np.linalg.norm(sigma)), off)
-    skew = max(_skew(at.U), _skew(at.V))
-    return Slack(kl, e + off.gradient, off.objective, skew)
+        return Slack(np.inf, np.inf, np.inf, 0.0), exact
+    kl, e = certificate.slack(problem, point, G, off)
+    return Slack(kl, e + off.gradient, off.objective, max(_skew(at.U), _skew(at.V))), exact
 
 
 def _skew(U: NDArray[Any]) -> float:

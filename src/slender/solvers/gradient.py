@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from ..losses import CrossEntropy
 from ..problem import Multinomial, Point
 from ..problem.certificate import certify, hopeful
-from ..problem.intercepts import solve
+from ..problem.intercepts import newton_step
 from ..problem.multinomial import TRACE_ROUNDING
 from ..rows import map_blocks
 from .loop import Record
@@ -166,7 +166,7 @@ class GradientDescent:
         assert point.A is not None
         state.tried[...] = state.hopeful
         aside = point.theta.copy()
-        aside[:, -1] -= solve(point.A, point.g).astype(aside.dtype)
+        aside[:, -1] -= newton_step(point.A, point.g).astype(aside.dtype)
         self._raise(problem, state, problem.at(aside, self.lam, second=True))
 
 

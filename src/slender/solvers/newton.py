@@ -13,6 +13,8 @@ intercepts, these take Newton steps of their own: one with the matrix A, which c
 many classes, a few with its diagonal, which cost half a pass each.  The certificate found there is a
 proof, and the best dual value seen so far is kept.
 
+A small problem that takes many steps is given its whole Hessian (dense.py).
+
 Rounding.  A direction that leads nowhere is followed by plainer ones: H0 without pairs, the diagonal
 of H0.  Where none decreases the objective, or where the proof fails for nothing but rounding, the
 fit goes on in float64, the rows being widened block by block; `settle` brings its weights back to
@@ -30,7 +32,8 @@ from scipy.linalg import get_blas_funcs
 from ..curvature.classwise import Classwise, Inverse, sample_size
 from ..problem import Multinomial, Point
 from ..problem.certificate import certify, hopeful
-from ..problem.intercepts import DENSE, ClassCurvature, Diagonal, solve
+from ..problem.intercepts import DENSE, newton_step
+from .dense import DenseNewton
 from .linesearch import LineSample
 
 MEMORY = 10
@@ -40,6 +43,10 @@ ARMIJO = 1e-4
 NEAR = 30.0  # A is computed with every pass once the gradient is this near to its goal
 NOISE = {"f": 1e-6, "d": 1e-12}  # of the objective: differences below it say nothing
 STILL, STILL_STEPS = 1e-2, 20  # so many steps that together gain less than this of the noise: stop
+# Steps after which a fit in float32 is given the digits of float64: one that takes so many fights
+# with rounding, as with columns whose scales differ by many decades.
+PATIENCE = 100
+MANY = 30  # steps after which a small problem is given its whole Hessian
 DIAGONAL_STEPS = 2  # of the intercepts before a proof with many classes: each gains a digit or more
 
 
@@ -53,11 +60,12 @@ class QuasiNewton:
         memory: int = MEMORY,
         curvature: Classwise | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem, self.rng = problem, rng
         self.sample = LineSample.draw(problem, rng)
         self.curvature = curvature or look_at(problem, rng)
         self.pairs = Pairs(memory, problem.rows.dtype)
         self._H0: Inverse
+        self._dense: DenseNewton | None = None
         self.dtype = problem.rows.dtype  # of the weights in the end
         self.stalled = False
         self.decrease = np.inf  # of the last step
@@ -75,6 +83,11 @@ class QuasiNewton:
         """Is this float64 already?"""
         return bool(self.problem.rows.dtype == np.float64)
 
+    @property
+    def patient(self) -> bool:
+        """Is it too early to blame rounding for a fit that is slow?"""
+        return self._steps <= (MANY if DenseNewton.suits(self.problem) else PATIENCE)
+
     def begin(self, theta: NDArray[Any], lam: float) -> None:
         """Start at theta: one pass."""
         self.sample.move_to(theta)
@@ -88,7 +101,7 @@ class QuasiNewton:
         self.point = point
         self.pairs.change_lam(point.lam)
         self.dual, self.lost, self.stalled, self.decrease = 0.0, 0.0, False, np.inf
-        self._lowest, self._still, self._age = self.point.objective, 0, 0
+        self._lowest, self._still, self._age, self._steps = self.point.objective, 0, 0, 0
 
     # -- the proof -------------------------------------------------------------------------------
 
@@ -141,7 +154,7 @@ class QuasiNewton:
         for again in range(1 if self.problem.n_classes <= DENSE else DIAGONAL_STEPS):
             if again:
                 g, A = self.problem.classes_at(theta)
-            tau = -_intercept_step(A, g).astype(theta.dtype)
+            tau = -newton_step(A, g).astype(theta.dtype)
             theta[:, -1] += tau
             self.sample.move(tau, 1.0)
         return self.problem.at(theta, self.point.lam, second=True)
@@ -153,11 +166,11 @@ class QuasiNewton:
         self.problem = self.problem.widened()
         theta = self.point.theta.astype(np.float64)
         self.sample = self.sample.astype(theta.dtype)
-        self.curvature = self.curvature.astype(theta.dtype)
+        self.curvature = self.curvature.astype(theta.dtype, self.rng)
         self.pairs = Pairs(self.pairs.memory, theta.dtype)
-        dual = self.dual  # a bound holds in any arithmetic
+        dual, steps = self.dual, self._steps  # a bound holds in any arithmetic
         self.begin(theta, self.point.lam)
-        self.dual = dual
+        self.dual, self._steps = dual, steps
 
     @property
     def settled(self) -> bool:
@@ -193,6 +206,10 @@ class QuasiNewton:
     def _directions(self) -> Iterator[NDArray[Any]]:
         """L-BFGS's; and should it lead nowhere, plainer ones."""
         gradient, lam = self.point.gradient, self.point.lam
+        self._steps += 1
+        if self.wide and self._steps > MANY and DenseNewton.suits(self.problem):
+            self._dense = self._dense or DenseNewton(self.problem)
+            yield self._dense.direction(self.point)
         if self._age % REFRESH == 0:
             self._H0 = self.curvature.inverse(self.point.theta, lam)
         self._age += 1
@@ -250,14 +267,6 @@ class QuasiNewton:
             trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
         )
         self.point = trial
-
-
-def _intercept_step(A: ClassCurvature, g: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A⁺ g; where only A's diagonal is known, its own step."""
-    step = solve(A, g)
-    if isinstance(A, Diagonal):
-        step = np.clip(step, -1.0, 1.0)
-    return step
 
 
 def look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ..curvature.classwise import Classwise
 from ..problem import Multinomial, Point
-from ..problem.intercepts import solve
+from ..problem.intercepts import newton_step
 from ..problem.tracenorm import Factors, Slack, duality_gap, risk_gradient, singular_values, slack
 from ..rows import DenseRows
 from .atoms import FEW, INNER, Atoms, Subspace
@@ -60,6 +60,7 @@ class Here(NamedTuple):
     sigma: NDArray[np.float64]  # its singular values
     a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
     slack: Slack
+    exact: Slack  # the same if arithmetic were exact
 
 
 class RankOne:
@@ -103,40 +104,35 @@ class RankOne:
     @property
     def objective(self) -> float:
         """J, eq. (4)."""
-        at = self.here.at
-        penalty = self.lambda1 * at.theta.sum() + self.lambda2 * (at.theta @ at.theta)
-        return float(self.here.risk + penalty)
+        return self._objective_of(self.here)
+
+    def _objective_of(self, here: Here) -> float:
+        theta = here.at.theta
+        return float(here.risk + self.lambda1 * theta.sum() + self.lambda2 * (theta @ theta))
 
     def _look(self, at: Factors) -> Here:
         """The risk, and its gradient: X is read once."""
-        point = self._best_intercepts(self._inner(self.Z), at)
-        at = at._replace(b=point.theta[:, -1].astype(np.float64))
-        G, a = risk_gradient(self.problem, self.Z, at)
-        sigma = singular_values(G)
-        cost = slack(self.problem, self.Z, at, point, sigma)
-        return Here(at, point.objective, G, sigma, a, cost)
-
-    def _best_intercepts(self, inner: Multinomial, at: Factors) -> Point:
-        """The point with the best intercepts for its W, by Newton steps that read Z only."""
-        theta = np.column_stack([at.A, at.b]).astype(self.Z.dtype)
-        point = inner.at(theta, 0.0, second=inner.intercept)
-        for _ in range(NEWTON_STEPS if inner.intercept else 0):
-            assert point.A is not None
-            trial = point.theta.copy()
-            trial[:, -1] -= solve(point.A, point.g).astype(trial.dtype)
-            moved = inner.at(trial, 0.0, second=True)
-            if not moved.objective < point.objective:
-                break
-            point = moved
-        return point
+        return look(self.problem, self.Z, at)
 
     def _prove(self) -> None:
         """A lower bound on the optimum, from this point's gradient."""
-        here = self.here
+        self.dual = max(self.dual, self.objective - self._gap_of(self.here, self.here.slack))
+
+    def _gap_of(self, here: Here, slack: Slack) -> float:
         inner = float(np.einsum("cr,cr->", here.at.A, here.G @ here.at.U, dtype=np.float64))
         penalties = self.lambda1, self.lambda2
-        gap = duality_gap(here.risk, here.at, inner, here.sigma, *penalties, here.slack)
-        self.dual = max(self.dual, self.objective - gap)
+        return duality_gap(here.risk, here.at, inner, here.sigma, *penalties, slack)
+
+    def _prove_widely(self, goal: float) -> None:
+        """The same proof in float64, where nothing but rounding is in the way: X is read twice."""
+        if self.Z.dtype == np.float64 or not self._gap_of(self.here, self.here.exact) <= goal:
+            return
+        at, wide = self.here.at, self.problem.widened()
+        U, V = at.U.astype(np.float64), at.V.astype(np.float64)
+        here = look(wide, wide.rows.matmat(U), Factors(U, at.theta, V, at.b))
+        self.problem.passes += 2
+        proved = self._objective_of(here) - self._gap_of(here, here.slack)
+        self.dual = max(self.dual, proved - self.here.slack.own)
 
     def _downhill(self) -> NDArray[Any]:
         """-∇R~, (C, d)."""
@@ -196,7 +192,7 @@ class RankOne:
         self._arrive(subspace, A, b, tol)
 
     def _subspace(self) -> Subspace:
-        return Subspace(self._inner(self.Z), self.lambda1, self.lambda2)
+        return Subspace(inner_problem(self.problem, self.Z), self.lambda1, self.lambda2)
 
     def _goal(self, tol: float) -> float:
         """The gap at which a subspace has given what it can."""
@@ -213,6 +209,9 @@ class RankOne:
         self.basis, self.Z = self.basis @ turn, self.Z @ turn
         self.here = self._look(Factors(self.basis, theta, V.astype(self.basis.dtype), b))
         self._prove()
+        goal = tol * self.objective
+        if self.epsilon is None and self.gap > goal:
+            self._prove_widely(goal)
         noise = NOISE[self.Z.dtype.char] * abs(before)
         gained = max(before - self.objective, self.dual - dual)
         self.idle = 0 if gained > noise else self.idle + 1
@@ -261,12 +260,37 @@ class RankOne:
         self.problem.passes += 1
         return self.problem.rows.matmat(np.ascontiguousarray(U))
 
-    def _inner(self, Z: NDArray[Any]) -> Multinomial:
-        """The multinomial problem of the rows z_i."""
-        of = self.problem
-        inner = Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
-        inner.sizes = of.sizes  # rounding is asked of the rows x_i
-        return inner
+
+def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
+    """The risk at the best intercepts, and its gradient: X is read once, Z = X U being known."""
+    point = best_intercepts(inner_problem(problem, Z), at)
+    at = at._replace(b=point.theta[:, -1].astype(np.float64))
+    G, a = risk_gradient(problem, Z, at)
+    sigma = singular_values(G)
+    costs = slack(problem, Z, at, point, sigma)
+    return Here(at, point.objective, G, sigma, a, *costs)
+
+
+def inner_problem(of: Multinomial, Z: NDArray[Any]) -> Multinomial:
+    """The multinomial problem of the rows z_i."""
+    inner = Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
+    inner.sizes = of.sizes  # rounding is asked of the rows x_i
+    return inner
+
+
+def best_intercepts(inner: Multinomial, at: Factors) -> Point:
+    """The point with the best intercepts for its W, by Newton steps that read Z only."""
+    theta = np.column_stack([at.A, at.b]).astype(inner.rows.dtype)
+    point = inner.at(theta, 0.0, second=inner.intercept)
+    for _ in range(NEWTON_STEPS if inner.intercept else 0):
+        assert point.A is not None
+        trial = point.theta.copy()
+        trial[:, -1] -= newton_step(point.A, point.g).astype(trial.dtype)
+        moved = inner.at(trial, 0.0, second=True)
+        if not moved.objective < point.objective:
+            break
+        point = moved
+    return point
 
 
 def beside(U: NDArray[Any], basis: NDArray[Any]) -> NDArray[Any]:
