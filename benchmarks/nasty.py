@@ -92,12 +92,12 @@ def judge(
     above = truth - upper
     allowed = np.inf if claim.tol is None else max(claim.tol, STRICTEST) * truth + rounding
     figures = {
-        "truth": truth,
-        "objective": claim.objective,
-        "gap": claim.gap,
-        "lower": bracket.lower,
-        "upper": upper,
-        "rounding": rounding,
+        "truth": float(truth),
+        "objective": float(claim.objective),
+        "gap": float(claim.gap),
+        "lower": float(bracket.lower),
+        "upper": float(upper),
+        "rounding": float(rounding),
     }
     return Verdict(
         seed,
@@ -118,6 +118,10 @@ def judge(
 # -- the fits --------------------------------------------------------------------------------------
 
 
+class RaisedError(Exception):
+    """A fit raised; what goes wrong in the reference is not caught."""
+
+
 class Heard(NamedTuple):
     model: Any
     warned: bool
@@ -127,7 +131,10 @@ class Heard(NamedTuple):
 def fitted(model: Any, problem: Problem) -> Heard:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(problem.X, problem.y, problem.sample_weight)
+        try:
+            model.fit(problem.X, problem.y, problem.sample_weight)
+        except Exception as error:  # any at all is what is looked for
+            raise RaisedError(f"{type(error).__name__}: {error}") from error
     kinds = {warning.category for warning in caught}
     other = sorted(kind.__name__ for kind in kinds - {ConvergenceWarning})
     return Heard(model, ConvergenceWarning in kinds, other)
@@ -233,9 +240,9 @@ def verdicts(seed: int | str, names: list[str]) -> Iterator[Verdict]:
             try:
                 for verdict in run(judged):
                     yield verdict._replace(who=f"{who} {verdict.who}".strip())
-            except Exception as error:  # any at all is what is looked for
-                what = f"{type(error).__name__}: {error}"
-                yield Verdict(seed, who, problem.what, what, False, [], False, False, 0, 0, 0, {})
+            except RaisedError as error:
+                none = False, [], False, False, 0.0, 0.0, 0.0, {}
+                yield Verdict(seed, who, problem.what, str(error), *none)
 
 
 # -- the report ------------------------------------------------------------------------------------

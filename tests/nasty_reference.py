@@ -75,6 +75,7 @@ class Reference:
         self.X = X - self.mean
         self._V: Any = None
         self._last: Any = None
+        self._known: dict[float, Bracket] = {}
 
     def lam(self, C: float) -> float:
         """lam of scikit-learn's C; with two classes the penalty is on W_1 - W_0."""
@@ -140,6 +141,12 @@ class Reference:
     # -- the bracket -----------------------------------------------------------------------------
 
     def bracket(self, lam: float) -> Bracket:
+        """Bounds of the minimum; found once for each lam."""
+        if lam not in self._known:
+            self._known[lam] = self._bracket(lam)
+        return self._known[lam]
+
+    def _bracket(self, lam: float) -> Bracket:
         W, b = self._minimise(lam)
         S = self.X @ W.T + b
         at = softmax(S, self.y)

@@ -17,8 +17,10 @@ from tests.nasty_reference import Bracket, Reference, both_rows
 import slender
 from test_benchmarks import run
 
-SEEDS = range(60)
-FEW = range(0, 60, 4)  # for estimators that share their proofs with LogisticClassifier
+# Of the first 300, those that once had a false proof or a wrong objective.
+TELLING = (52, 57, 72, 92, 98, 117, 120, 147, 153, 199, 223, 250, 255, 265, 276, 280)
+SEEDS = (*range(46), *TELLING)
+FEW = (*range(0, 46, 8), 52, 72, 199, 265, 280)  # for estimators with the same proofs
 EASY = ["light_class", "digits", "blobs"]
 
 
@@ -174,28 +176,30 @@ def test_the_command(tmp_path):
 # -- the library -----------------------------------------------------------------------------------
 
 
-def sound(verdict):
+def check(verdict):
     """Nothing is claimed that is false, and nothing fails in silence."""
-    kinds = {kind for kind, size in verdict.kinds.items() if size > 0}
-    return not kinds or (kinds == {"not converged"} and verdict.warned)
+    bad = {kind: size for kind, size in verdict.kinds.items() if size > 0}
+    if verdict.warned:
+        bad.pop("not converged", None)
+    assert not bad, f"{verdict.who}: {bad} {verdict.error} {verdict.figures}"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_logistic_fits_are_sound(seed):
     for verdict in battery.verdicts(seed, ["logistic"]):
-        assert sound(verdict), verdict
+        check(verdict)
 
 
 @pytest.mark.parametrize("estimator", ["gd", "probe", "tracenorm"])
 @pytest.mark.parametrize("seed", FEW)
 def test_other_fits_are_sound(seed, estimator):
     for verdict in battery.verdicts(seed, [estimator]):
-        assert sound(verdict), verdict
+        check(verdict)
 
 
 @pytest.mark.parametrize("name", [*EASY, pytest.param("very_wide", marks=pytest.mark.slow)])
 def test_named_problems_converge(name):
     for verdict in battery.verdicts(name, ["logistic"]):
-        assert sound(verdict), verdict
-        assert verdict.unconverged == 0, verdict
-        assert not verdict.warned, verdict
+        check(verdict)
+        assert verdict.unconverged == 0, verdict.figures
+        assert not verdict.warned, verdict.figures
