@@ -308,7 +308,9 @@ def test_the_duality_gap_is_the_formula_s(seed, size, lambda2):
 
     def bound(beta, e):
         at = Factors(u, theta, vt.T, np.zeros(4))
-        return duality_gap(problem.risk(W), at, (G * W).sum(), sigma, *penalties, Slack(beta, e, 0.0, 0.0))
+        return duality_gap(
+            problem.risk(W), at, (G * W).sum(), sigma, *penalties, Slack(beta, e, 0.0, 0.0)
+        )
 
     ours = bound(0.0, 0.0)
     assert ours <= naive_trace.gap(problem, W) * (1 + 1e-12) + 1e-13  # and the rounding it counts

@@ -63,9 +63,7 @@ class Classwise:
 
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
         """The curvature of the same sample, found anew with another dtype's digits."""
-        return Classwise(
-            self.X.astype(dtype), self.w.astype(dtype), self.y, self.intercept, rng
-        )
+        return Classwise(self.X.astype(dtype), self.w.astype(dtype), self.y, self.intercept, rng)
 
     def classes(self, theta: NDArray[Any]) -> tuple[ClassCurvature, NDArray[Any]]:
         """A, and the classes' centres m_c - x̄ (C, d), at theta, as the sample has them."""

@@ -11,7 +11,11 @@ from ..rows import Rows, SubsetRows
 from ..solvers.loop import Record
 from . import splits
 from .multinomial import MultinomialClassifier
-from .validation import check_finite, check_length, check_positive, read_rows, shown
+from .validation import check_choice, check_finite, check_length, check_positive, read_rows, shown
+
+
+HALF = 0.5  # standard errors of top-1 that may be given up for a lower log loss
+SELECTORS = {"auto": "", "accuracy": "top1", "balanced_accuracy": "mean_per_class", "log_loss": ""}
 
 
 class ChosenClassifier(MultinomialClassifier):
@@ -20,11 +24,13 @@ class ChosenClassifier(MultinomialClassifier):
     validation: Any
     shots: int | None
     refit: bool
+    select: str
 
     path_: list[Record]
 
     def _check(self) -> None:
         super()._check()
+        check_choice("select", self.select, tuple(SELECTORS))
         if self.shots is not None:
             check_positive("shots", self.shots, kind=Integral)
         if isinstance(self.validation, Real):
@@ -109,6 +115,18 @@ def several(what: str) -> ValueError:
     )
 
 
-def best_of(path: list[Record]) -> int:
-    """The place of the best top-1 accuracy, the first of equals."""
-    return int(np.argmax([record["top1"] for record in path]))
+def best_of(path: list[Record], select: str = "auto") -> int:
+    """The place of the record to choose, the first of equals.
+
+    "auto": among those within HALF a standard error of the best top-1, the least log loss.  Top-1
+    alone is a noisy judge, flat over decades of C; log loss is a sharp one, and decides among
+    values that top-1 cannot tell apart.
+    """
+    if select == "log_loss":
+        return int(np.argmin([record["log_loss"] for record in path]))
+    if select != "auto":
+        return int(np.argmax([record[SELECTORS[select]] for record in path]))
+    best = path[int(np.argmax([record["top1"] for record in path]))]
+    least = best["top1"] - HALF * best["top1_error"]
+    losses = [record["log_loss"] if record["top1"] >= least else np.inf for record in path]
+    return int(np.argmin(losses))

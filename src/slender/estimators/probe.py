@@ -30,10 +30,12 @@ from .validation import (
 
 LOWEST, HIGHEST = 1e-6, 1e5  # the range of Cs=45
 SCALES = ("none", "l2", "standard")
-# The path has turned when so many values after the best the accuracy is lower by a standard error,
-# or so many at all; not on the flat stretch at tiny C, where neither accuracy nor log loss moves:
-CLEARLY, AT_ALL = 4, 8
-RISEN = 1e-3  # of the lowest log loss: more than rounding
+# The path has turned when so many values after the chosen one the log loss has clearly risen, or
+# nothing moved; a choice by accuracy waits longer, for it to fall by a standard error, or at all.
+AFTER, CLEARLY, AT_ALL = 3, 4, 8
+RISEN = 0.5  # standard errors of the log loss above its lowest
+RISEN_AT_ALL = 1e-3  # of the lowest log loss: more than rounding
+KEPT = 4  # models of the path, those that may yet be chosen
 TEMPERATURES = (0.05, 20.0)
 
 
@@ -55,6 +57,9 @@ class LinearProbe(ChosenClassifier):
     scale : "none", "l2" or "standard"
         Rows of norm 1, or columns of variance 1.  The latter is folded into coef_; either way the
         model takes raw features.
+    select : "auto", "accuracy", "balanced_accuracy" or "log_loss"
+        What chooses C on the held-out rows.  "auto": among the values within half a standard error
+        of the best top-1 accuracy, the one of least log loss.
     refit : bool, default True
         Fit the chosen C to all rows of X; else keep the model of the training part.
     full : bool, default False
@@ -69,10 +74,11 @@ class LinearProbe(ChosenClassifier):
     Attributes
     ----------
     C_ : float
-        The C of best top-1 accuracy on the held-out rows, the smallest of equals.
+        The C that `select` chose, the smallest of equals.
     path_ : list of dict
-        For each C: objective, gap, top1, top5, mean_per_class, log_loss on the held-out rows,
-        passes, seconds.  Folds are averaged.
+        For each C: objective, gap, and on the held-out rows top1, top5, mean_per_class, log_loss,
+        standard errors top1_error and log_loss_error; passes, seconds.  Folds are averaged.  Each C
+        is solved as far as the held-out rows can tell, only the final model to `tol`.
     coef_, intercept_, classes_, n_features_in_, gap_, objective_, n_iter_, trace_
         Of the final fit, as in LogisticClassifier.
     temperature_ : float
@@ -97,6 +103,7 @@ class LinearProbe(ChosenClassifier):
         validation: Any = 0.1,
         shots: int | None = None,
         scale: str = "none",
+        select: str = "auto",
         refit: bool = True,
         full: bool = False,
         calibrate: bool = False,
@@ -111,6 +118,7 @@ class LinearProbe(ChosenClassifier):
         self.validation = validation
         self.shots = shots
         self.scale = scale
+        self.select = select
         self.refit = refit
         self.full = full
         self.calibrate = calibrate
@@ -142,40 +150,45 @@ class LinearProbe(ChosenClassifier):
             )
             for part in parts
         ]
+        curvature = walkers[0].solver.curvature  # before it is widened, if it ever is
         with one_blas_thread():
-            start, interrupted = self._walk(walkers, Cs)
-            self.C_ = self.path_[best_of(self.path_)]["C"]
+            start, pairs, interrupted = self._walk(walkers, Cs)
             self.temperature_ = self._temperature(walkers[0], start) if self.calibrate else 1.0
             index = self._final_index(parts, codes, rng)
             if index is parts[0].train:
                 solver = walkers[0].solver
             else:
                 problem = self._part_problem(rows, codes, weight, index)
-                solver = QuasiNewton(problem, rng, curvature=walkers[0].solver.curvature)
+                solver = QuasiNewton(problem, rng, curvature=curvature, pairs=pairs)
             self._finish(solver, start, interrupted)
         if columns is not None:
             self.coef_ *= columns  # so that the model takes raw features
         return self
 
-    def _walk(self, walkers: list[Walker], Cs: NDArray[np.float64]) -> tuple[Any, bool]:
-        """The first walker's model at the best C, and whether Ctrl-C ended the path."""
+    def _walk(self, walkers: list[Walker], Cs: NDArray[np.float64]) -> tuple[Any, Any, bool]:
+        """The first walker's model and pairs at the chosen C; whether Ctrl-C ended the path."""
         self.path_ = []
-        start = None
-        n_held_out = sum(walker.held_out[0].shape[0] for walker in walkers)
+        kept: dict[int, Any] = {}  # models and pairs of values that may yet be chosen
+        interrupted = False
         try:
-            for C in Cs:
+            for place, C in enumerate(Cs):
                 records = [self._solve(walker, C) for walker in walkers]
                 self.path_.append({"C": float(C), **mean_record(records)})
-                if best_of(self.path_) == len(self.path_) - 1:
-                    start = walkers[0].model()
+                if best_of(self.path_, self.select) == place:
+                    kept[place] = walkers[0].model(), walkers[0].solver.pairs.copy()
+                    kept.pop(min(kept) if len(kept) > KEPT else -1, None)
                 answers = [call(self.path_[-1], walkers[0].model) for call in self.callbacks or ()]
-                if any(answers) or (not self.full and turned(self.path_, n_held_out)):
+                if any(answers) or (not self.full and turned(self.path_, self.select)):
                     break
         except KeyboardInterrupt:
             if not self.path_:
                 raise
-            return start, True
-        return start, False
+            interrupted = True
+        best = best_of(self.path_, self.select)
+        self.C_ = self.path_[best]["C"]
+        # a value that was not the best when it was met may be it now: its neighbour stands for it
+        nearest = min(kept, key=lambda place: abs(place - best))
+        return *kept[nearest], interrupted
 
     def _solve(self, walker: Walker, C: float) -> Record:
         return walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
@@ -266,14 +279,22 @@ class LinearProbe(ChosenClassifier):
             raise several("calibrate=True")
 
 
-def turned(path: list[Record], n_held_out: int) -> bool:
+def turned(path: list[Record], select: str = "auto") -> bool:
     """Is the best behind, beyond doubt?"""
-    best, last = path[best_of(path)], path[-1]
-    after = len(path) - 1 - best_of(path)
-    error = np.sqrt(best["top1"] * (1.0 - best["top1"]) / n_held_out)
-    worse = best["top1"] - last["top1"] > error
-    has_risen = best["top1"] - path[0]["top1"] > 2.0 * error
-    overfits = last["log_loss"] > (1.0 + RISEN) * min(record["log_loss"] for record in path)
+    last = path[-1]
+    after = len(path) - 1 - best_of(path, select)
+    top = path[best_of(path, "accuracy")]
+    lowest = min(record["log_loss"] for record in path)
+    if select in ("auto", "log_loss"):
+        since_top = len(path) - 1 - best_of(path, "accuracy")
+        if after < AFTER or (select == "auto" and since_top < AFTER):
+            return False
+        risen = last["log_loss"] - lowest > RISEN * last["log_loss_error"]
+        still = all(record["passes"] <= 1.0 for record in path[-AFTER:])
+        return bool(risen or still)
+    worse = top["top1"] - last["top1"] > top["top1_error"]
+    has_risen = top["top1"] - path[0]["top1"] > 2.0 * top["top1_error"]
+    overfits = last["log_loss"] > (1.0 + RISEN_AT_ALL) * lowest
     if after >= CLEARLY and worse:
         return bool(has_risen or overfits)
     return bool(after >= AT_ALL and overfits)

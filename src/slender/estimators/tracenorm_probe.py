@@ -33,7 +33,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     """TraceNormClassifier with lambda1 and lambda2 chosen by validation.
 
     Walks a grid of penalties from strong to weak, every pair warm-started from its neighbour, then
-    fits the pair of best accuracy on the held-out rows to all rows.
+    fits the pair that did best on the held-out rows to all rows.
 
     Parameters
     ----------
@@ -46,6 +46,8 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         A share of each class held out; rows of their own; or scikit-learn's cross-validation.
     shots : int, optional
         Fit on so many rows of each class, drawn with the seed.
+    select : "auto", "accuracy", "balanced_accuracy" or "log_loss"
+        What chooses the pair on the held-out rows, as in LinearProbe.
     refit : bool, default True
         Fit the chosen pair to all rows of X; else keep the model of the training part.
     tol, max_iter, fit_intercept, pairs, turn, class_weight, random_state
@@ -57,12 +59,13 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     Attributes
     ----------
     lambda1_, lambda2_ : float
-        The pair of best top-1 accuracy on the held-out rows, the first of equals on the path.
+        The pair that `select` chose, the first of equals on the path.
     lambda1_max_ : float
         Of the training part.
     path_ : list of dict
         For each pair: lambda1, lambda2, objective, gap, rank, trace_norm, top1, top5,
-        mean_per_class and log_loss on the held-out rows, passes, seconds.  Folds are averaged.
+        mean_per_class and log_loss on the held-out rows with standard errors, passes, seconds.
+        Folds are averaged.
     models_ : list of Factors (U, theta, V, b)
         The model of each pair on the (first) training part, in factored form; b are the scores of
         that part's mean row.
@@ -89,6 +92,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         alpha: float | None = None,
         validation: Any = 0.1,
         shots: int | None = None,
+        select: str = "auto",
         refit: bool = True,
         tol: float = 1e-3,
         max_iter: int = 200,
@@ -104,6 +108,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         self.alpha = alpha
         self.validation = validation
         self.shots = shots
+        self.select = select
         self.refit = refit
         self.tol = tol
         self.max_iter = max_iter
@@ -133,7 +138,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
                 )
             self.lambda1_max_ = max(lambda1_max(walker.solver) for walker in walkers)
             interrupted = self._walk(walkers)
-            best = best_of(self.path_)
+            best = best_of(self.path_, self.select)
             self.lambda1_, self.lambda2_ = (self.path_[best][name] for name in PENALTIES)
             index = self._final_index(parts, codes, rng)
             same = index is parts[0].train

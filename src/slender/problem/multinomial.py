@@ -207,9 +207,7 @@ class Multinomial:
         return Matrix(A)
 
 
-def outer_products(
-    R: NDArray[Any], w: NDArray[np.float64], y: NDArray[np.int32]
-) -> NDArray[Any]:
+def outer_products(R: NDArray[Any], w: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[Any]:
     """Σ w p pᵀ (C, C), from the residuals R = w (p - e_y)."""
     P = R.copy()
     P[np.arange(len(y)), y] += w

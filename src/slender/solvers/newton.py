@@ -59,11 +59,14 @@ class QuasiNewton:
         rng: np.random.Generator,
         memory: int = MEMORY,
         curvature: Classwise | None = None,
+        pairs: "Pairs | None" = None,
     ) -> None:
         self.problem, self.rng = problem, rng
         self.sample = LineSample.draw(problem, rng)
         self.curvature = curvature or look_at(problem, rng)
-        self.pairs = Pairs(memory, problem.rows.dtype)
+        if pairs is None or pairs.dtype != problem.rows.dtype:
+            pairs = Pairs(memory, problem.rows.dtype)
+        self.pairs = pairs
         self._H0: Inverse
         self._dense: DenseNewton | None = None
         self.dtype = problem.rows.dtype  # of the weights in the end
@@ -114,7 +117,7 @@ class QuasiNewton:
             if hopeful(self.point) > goal:
                 return False
             if self.point.A is not None or not self.problem.intercept:
-                exact = self._prove()
+                exact = self.prove()
                 if self.gap <= goal:
                     return True
                 if exact <= goal:  # only rounding is in the way
@@ -132,12 +135,12 @@ class QuasiNewton:
         """Whatever can be proved here: at most two passes, and one in float64 if need be."""
         if self.problem.intercept and hopeful(self.point) < self.point.objective:
             self._accept(self._with_better_intercepts())
-        self._prove()
+        self.prove()
         if not np.isfinite(self.lost):  # scores without digits: not even the objective is known
             self.widen()
-            self._prove()
+            self.prove()
 
-    def _prove(self) -> float:
+    def prove(self) -> float:
         """Raise the lower bound by what this point proves; the bound of exact arithmetic."""
         certificate = certify(self.problem, self.point)
         self.lost = certificate.objective
@@ -189,7 +192,7 @@ class QuasiNewton:
         theta = self.problem.theta(*self.model())
         self.sample.move_to(theta)
         self.point = self.problem.at(theta, self.point.lam, second=True)
-        self._prove()
+        self.prove()
 
     # -- one step --------------------------------------------------------------------------------
 
@@ -281,10 +284,16 @@ class Pairs:
     """L-BFGS's memory: steps s and changes of the gradient y."""
 
     def __init__(self, memory: int, dtype: Any) -> None:
-        self.memory = memory
+        self.memory, self.dtype = memory, dtype
         self.kept: deque[tuple[NDArray[Any], NDArray[Any]]] = deque(maxlen=memory)
         self.lam = 0.0
         self._axpy = get_blas_funcs("axpy", dtype=dtype)
+
+    def copy(self) -> "Pairs":
+        other = Pairs(self.memory, self.dtype)
+        other.lam = self.lam
+        other.kept.extend((s, y.copy()) for s, y in self.kept)  # change_lam writes into y
+        return other
 
     def clear(self) -> None:
         self.kept.clear()
