@@ -117,7 +117,7 @@ def test_rounding_is_that_of_a_sum(dtype):
 @pytest.mark.parametrize("block_rows", [1, 7, 50, 1000])
 def test_blocks_and_threads(monkeypatch, block_rows, workers):
     monkeypatch.setattr(codes, "BLOCK_ROWS", block_rows)
-    monkeypatch.setattr(threads, "get_num_threads", lambda: workers)
+    monkeypatch.setattr(threads, "num_threads", lambda: workers)
     numbers, books, X = coded()
     rows, B, G = CodeRows(numbers, books), quarters(1, 15, 4), quarters(2, 50, 4)
     seen = []
