@@ -5,7 +5,15 @@ BIN    := $(VENV)/bin
 # Processes of the suite: most of its time goes into compiling kernels.
 WORKERS ?= 2
 
-.PHONY: demo test lint types suite fast bench clean
+# Settings under which results differ by rounding, which no test may rest on.  OpenBLAS crashes where
+# it is told to use AVX-512 and there is none.
+AVX512   := $(shell grep -qs avx512f /proc/cpuinfo && echo OPENBLAS_CORETYPE=SkylakeX)
+SETTINGS := OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Zen $(AVX512) NUMBA_CPU_NAME=generic \
+            SLENDER_NUM_THREADS=1 SLENDER_NUM_THREADS=4
+FEW      := logistic probe tracenorm_probe multinomial stochastic larank bcfw
+PYTEST    = $(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+.PHONY: demo test lint types suite fast portable portable-short avx512 bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/slender demo
@@ -20,10 +28,24 @@ types: $(VENV)/.installed
 	$(BIN)/mypy
 
 suite: $(VENV)/.installed
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --durations=10
+	$(PYTEST) --durations=10
 
 fast: $(VENV)/.installed
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
+
+portable: avx512
+	set -e; for setting in $(SETTINGS); do echo "== $$setting"; env $$setting $(PYTEST) -q; done
+
+# The same in three minutes: what is compared with numbers.  scikit-learn's fits, which it is compared
+# with, are small, and BLAS's threads would wait for each other in them.
+portable-short: few = OPENBLAS_NUM_THREADS=1 $(PYTEST) -q -m "not slow" -k "not contract" \
+                      $(FEW:%=tests/test_%.py)
+portable-short: avx512
+	OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=generic $(few)
+	SLENDER_NUM_THREADS=4 $(AVX512) $(few)
+
+avx512: $(VENV)/.installed
+	@$(if $(AVX512),,echo "no AVX-512 here: OPENBLAS_CORETYPE=SkylakeX is left out")
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

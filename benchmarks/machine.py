@@ -8,10 +8,11 @@ from time import perf_counter
 from typing import Any
 
 import joblib
-import numba
 import psutil
 from rich.console import Console
 from threadpoolctl import threadpool_info
+
+from slender import num_threads
 
 QUIET = 0.1
 STACK = ("slender", "numpy", "scipy", "scikit-learn", "numba")
@@ -44,7 +45,7 @@ def warn(name: str, others: Neighbours, console: Console) -> None:
 
 def describe(*rivals: str) -> dict[str, Any]:
     """The machine, and the versions of slender, what it stands on and these rivals' packages."""
-    # Numba's threads are those of its kernels; threadpoolctl sees BLAS and OpenMP.
+    # slender's threads are its own; threadpoolctl sees BLAS and OpenMP.
     pools = {f"{p['user_api']} ({p['prefix']})": p["num_threads"] for p in threadpool_info()}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -52,7 +53,7 @@ def describe(*rivals: str) -> dict[str, Any]:
         "cores": joblib.cpu_count(),
         "python": platform.python_version(),
         "versions": {package: _version(package) for package in (*STACK, *rivals)},
-        "threads": {"numba": numba.get_num_threads(), **pools},
+        "threads": {"slender": num_threads(), **pools},
     }
 
 

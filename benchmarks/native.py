@@ -15,12 +15,12 @@ from statistics import median
 from time import perf_counter
 from typing import Annotated, Any, NamedTuple
 
-import numba
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from slender import set_num_threads
 from slender.curvature import LBFGS, Fixed, Metric, Secant
 from slender.labels import Codes
 from slender.losses import Logistic
@@ -164,7 +164,7 @@ def disagreement(name: str, folder: Path) -> float:
 
 def compare(name: str, n: int, d: int, repeats: int, folder: Path) -> dict[str, Any]:
     """Disagreement in float64, seconds of a pass in float32 and the share of C++'s speed."""
-    numba.set_num_threads(1)  # a loop has one; idle ones would only be waited for
+    set_num_threads(1)  # a loop has one
     difference = disagreement(name, folder)
     if not difference < AGREE:
         raise RuntimeError(f"{name}: the weights differ by {difference:.1e} of the largest")

@@ -321,6 +321,38 @@ def test_help_has_an_example(slender, command):
     assert f"Example:  slender {command}" in out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "X_train.npy", "y_train.npy", "--out", "new"),
+        ("path", ".", "--cs", "0.1", "--out", "new"),
+        ("predict", "model", "X_test.npy"),
+        ("score", "model", "X_test.npy", "y_test.npy"),
+        ("run", "--opt", "gd", "--epochs", "1"),
+        ("compare", "--opt", "gd", "--epochs", "1"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_command_works_with_so_many_threads(model, slender, monkeypatch, words):
+    from slender.rows import cores, threads
+
+    used = []
+    monkeypatch.setattr(
+        threads, "num_threads", lambda: used.append(cores.num_threads()) or used[-1]
+    )
+    monkeypatch.setenv("SLENDER_NUM_THREADS", "5")
+    code, _, err = slender(*words, "--threads", 3)
+    assert code == 0, err
+    assert set(used) == {3}
+    assert cores.num_threads() == 5  # afterwards
+    refused(slender(*words, "--threads", 0), "--threads 0: there is one at least")
+    refused(slender(*words, "--threads", "two"), "--threads")
+    monkeypatch.setenv("SLENDER_NUM_THREADS", "many")
+    code, _, err = slender(*words)
+    assert code == 2
+    assert "SLENDER_NUM_THREADS='many' must be a whole number from 1 on\n" in err
+
+
 def test_version_and_bare_command(slender):
     import slender as package
 

@@ -66,7 +66,7 @@ def test_no_thread_count_changes_the_objective(monkeypatch):
     monkeypatch.setattr(threads, "CACHE_BYTES", 2000)
     values = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(threads, "get_num_threads", lambda count=count: count)
+        monkeypatch.setattr(threads, "num_threads", lambda count=count: count)
         values.append(problem.at(theta, 0.1).objective)
     assert np.ptp(values) < 1e-13
 

@@ -18,22 +18,14 @@ from slender.labels import Codes
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights
 from slender.rows import as_rows
-from slender.solvers.stochastic import Stochastic
+from slender.solvers.stochastic import Stochastic, sweep
 from test_estimators import EXPECTED_FAILURES
 from test_sgdqn import minimum_of
-from test_stochastic import class_by_class, in_python, run_kernel, unit_weights
+from test_stochastic import in_python, run_kernel, unit_weights
 
 LOSSES = ["logistic", "calibrated_hinge", "squared", "hinge"]
 N, C, LAM, MEMORY, DAMPING, STEP, T0 = 40, 3, 0.02, 4, 0.3, 0.2, 25.0
 FORMS = {"dense": np.asarray, "csr": sparse.csr_array}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_threads():
-    """Seconds of compilation spared; the examples in the docstrings run the parallel loop."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("slender.solvers.stochastic.sweep", class_by_class)
-        yield
 
 
 @pytest.fixture
@@ -107,7 +99,7 @@ def test_any_memory(problem, memory):
 
 
 def test_compiled_it_is_the_same(problem):
-    check_twins(problem, "logistic", "dense", 0.6, go=class_by_class)
+    check_twins(problem, "logistic", "dense", 0.6, go=sweep)
 
 
 @settings(max_examples=30)

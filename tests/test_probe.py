@@ -191,7 +191,7 @@ def test_without_refit_the_held_out_rows_stay_out(data):
     probe = LinearProbe([0.1], refit=False, random_state=0).fit(data.X_train, data.y_train)
     whole = LinearProbe([0.1], refit=True, random_state=0).fit(data.X_train, data.y_train)
     assert probe.gap_ <= 1e-3 * probe.objective_
-    assert not np.allclose(probe.coef_, whole.coef_, rtol=1e-3)
+    assert probe.objective_ - probe.gap_ > whole.objective_  # another problem, with 1/9 fewer rows
 
 
 def test_binary_and_string_labels():

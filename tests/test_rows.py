@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numba import njit
 from scipy import sparse
-from threadpoolctl import threadpool_info
 
 from slender.rows import (
     CodeRows,
@@ -207,7 +206,7 @@ def test_blocks_are_bounded_by_what_they_are_turned_into(monkeypatch):
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_every_block_is_worked_on_once_by_as_many_threads(monkeypatch, workers):
     monkeypatch.setattr(threads, "CACHE_BYTES", 3 * 8)
-    monkeypatch.setattr(threads, "get_num_threads", lambda: workers)
+    monkeypatch.setattr(threads, "num_threads", lambda: workers)
     X = np.arange(20.0)[:, None]
     mine = map_blocks(as_rows(X), list, lambda seen, lo, hi, block: seen.extend(block[:, 0]))
     assert len(mine) == min(workers, 7)
@@ -216,7 +215,7 @@ def test_every_block_is_worked_on_once_by_as_many_threads(monkeypatch, workers):
 
 def test_of_several_errors_the_lowest_row_speaks(monkeypatch):
     monkeypatch.setattr(threads, "CACHE_BYTES", 8)
-    monkeypatch.setattr(threads, "get_num_threads", lambda: 3)
+    monkeypatch.setattr(threads, "num_threads", lambda: 3)
 
     def work(lo, hi, block):
         if lo in (4, 5, 9):
@@ -251,29 +250,6 @@ def test_normalised_rows_have_norm_1_and_zeros_stay(form):
     np.testing.assert_allclose(rows.matmat(B), want @ B, rtol=1e-5, atol=1e-6)
     G = np.random.default_rng(4).standard_normal((N, 2)).astype(rows.dtype)
     np.testing.assert_allclose(rows.rmatmat(G), want.T @ G, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(1, 5, 3), (7, 5, 3), (64, 33, 20)])
-def test_matmul_on_threads_of_our_own(monkeypatch, shape):
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 0)
-    m, k, n = shape
-    rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((m, k)), rng.standard_normal((n, k)).T
-    np.testing.assert_allclose(threads.matmul(A, B), A @ B, atol=1e-12)
-    assert threads.matmul(A.astype(np.float32), B.astype(np.float32)).dtype == np.float32
-
-
-def test_one_blas_thread_gives_the_others_back():
-    def blas():
-        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
-
-    threads.look_again()  # other tests may have loaded another
-    before = blas()
-    with threads.one_blas_thread():
-        assert set(blas()) <= {1}
-        as_rows(np.ones((10, 3))).matmat(np.ones((3, 2)))
-        assert set(blas()) <= {1}
-    assert blas() == before
 
 
 def test_stacked_blocks():

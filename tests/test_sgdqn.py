@@ -17,21 +17,13 @@ from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights
 from slender.rows import as_rows
 from slender.solvers.rate import find_period, find_t0
-from slender.solvers.stochastic import Data, Stochastic
+from slender.solvers.stochastic import Data, Stochastic, sweep
 from test_estimators import EXPECTED_FAILURES
-from test_stochastic import class_by_class, in_python, run_kernel, unit_weights
+from test_stochastic import in_python, run_kernel, unit_weights
 
 LOSSES = ["logistic", "calibrated_hinge", "squared", "hinge"]
 N, C, LAM, T0, T = 50, 3, 0.02, 40.0, 3
 FORMS = {"dense": np.asarray, "csr": sparse.csr_array}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_threads():
-    """Seconds of compilation spared; the examples in the docstrings run the parallel loop."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("slender.solvers.stochastic.sweep", class_by_class)
-        yield
 
 
 @pytest.fixture
@@ -125,7 +117,7 @@ def test_a_cap_holds_the_steps(problem, variant):
     [("corrected", "dense"), ("corrected", "csr"), ("gauss_newton", "dense"), ("2008", "dense")],
 )
 def test_compiled_it_is_the_same(problem, variant, form):
-    check_twins(problem, variant, "logistic", form, 0.6, np.inf, go=class_by_class)
+    check_twins(problem, variant, "logistic", form, 0.6, np.inf, go=sweep)
 
 
 def test_every_branch_of_the_curvature_is_met():

@@ -2,7 +2,6 @@
 
 import shutil
 
-import numba
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,7 +12,7 @@ from slender.curvature.base import Sample
 from slender.labels import Codes, Indicator
 from slender.losses import CALIBRATED_LOSSES, MARGIN_LOSSES
 from slender.problem import Weights
-from slender.rows import as_rows
+from slender.rows import as_rows, threads
 from slender.solvers.sampling import Visits
 from slender.solvers.stochastic import Data, Stochastic, sweep, visit
 
@@ -47,12 +46,6 @@ def run_kernel(descent, rows, labels, order, weights, n_classes, every=8, go=swe
     visits = visit_all(order, n_classes)
     go(descent.loss, X, index, labels, visits, step, weights, metric, iterate)
     return state
-
-
-def class_by_class(*args):
-    """A sweep without its threads, which take longer to compile than all the rest."""
-    for c in range(len(args[-1].t)):
-        visit(c, *args)
 
 
 def in_python(*args):
@@ -137,21 +130,19 @@ def test_indicator_and_codes_are_the_same_problem(problem):
     np.testing.assert_array_equal(by_code.iterate.V, by_indicator.iterate.V)
 
 
-def test_the_result_does_not_depend_on_the_number_of_threads(problem):
+def test_the_result_does_not_depend_on_the_number_of_threads(problem, monkeypatch):
     X, codes, order = problem
     X = X.astype(np.float32)
     descent = Stochastic(MARGIN_LOSSES["logistic"], 0.1)
     weights = Weights(np.ones(60, np.float32), np.ones(3), np.ones(3))
-    before = numba.get_num_threads()
-    try:
-        runs = []
-        for threads in (1, before):
-            numba.set_num_threads(threads)
-            state = run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3)
-            runs.append(state.iterate.V)
-    finally:
-        numba.set_num_threads(before)
-    np.testing.assert_array_equal(*runs)
+    monkeypatch.setattr(threads, "WORTH_A_PART", 1)
+    runs = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "num_threads", lambda count=count: count)
+        state = run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3)
+        runs.append(state.iterate.V)
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])
 
 
 @pytest.mark.parametrize("negatives", ["all", 1, 2.5])
@@ -185,8 +176,7 @@ def test_the_running_objective_is_the_mean_loss_before_the_updates(problem):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
 @pytest.mark.parametrize("name", ["sgd", "sgdqn", "olbfgs"])
-def test_the_loops_in_cpp_are_the_same_loops(name, tmp_path, monkeypatch):
+def test_the_loops_in_cpp_are_the_same_loops(name, tmp_path):
     from benchmarks import native
 
-    monkeypatch.setattr(native, "sweep", class_by_class)
     assert native.disagreement(name, tmp_path) < native.AGREE

@@ -85,7 +85,8 @@ def test_weights_of_mean_one_are_repetitions():
     repeated = stated(np.repeat(X, counts, axis=0), np.repeat(y, counts), 0.1)
     weight = counts * np.count_nonzero(counts) / counts.sum()
     model = fitted(repeated._replace(y=y), X, weight, tol=1e-8)
-    np.testing.assert_allclose(model.coef_, fitted(repeated, tol=1e-8).coef_, atol=1e-5)
+    assert repeated.objective(*weights(model)) == pytest.approx(model.objective_, rel=1e-12)
+    assert fitted(repeated, tol=1e-8).objective_ == pytest.approx(model.objective_, rel=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -152,18 +152,31 @@ def test_held_out_rows_judge_and_do_nothing_else(data):
     assert max(r["top1"] for r in a.path_) > 0.2 + max(r["top1"] for r in b.path_)
 
 
-def test_without_refit_the_model_of_the_training_part_is_kept(data):
+def same_optimum(a, b):
+    """Whether both certificates (objective, gap) leave room for it, whatever steps led there."""
+    return max(a[0] - a[1], b[0] - b[1]) <= min(a[0], b[0])
+
+
+def certificate(model):
+    return model.objective_, model.gap_
+
+
+@pytest.mark.parametrize("nudge", range(4))
+def test_without_refit_the_model_of_the_training_part_is_kept(data, nudge):
+    """Rows that differ by rounding, as on another machine, may need a step more after the path."""
     X, y = data.X_train, data.y_train
+    noise = np.random.default_rng(nudge).standard_normal(X.shape)
+    X = (X * (1 + 1e-7 * noise)).astype(X.dtype) if nudge else X
     part = splits.stratified(y.astype(np.int32), 0.1, np.random.default_rng(0)).train
     probe = TraceNormProbe(3, 2, refit=False, random_state=0).fit(X, y)
-    chosen = probe.models_[best_of(probe.path_)]
-    np.testing.assert_allclose(probe.coef_, chosen.W, atol=1e-5)
+    chosen = probe.path_[best_of(probe.path_)]
+    assert same_optimum(certificate(probe), (chosen["objective"], chosen["gap"]))
     penalties = probe.lambda1_, probe.lambda2_
     on_part = TraceNormClassifier(*penalties, random_state=0).fit(X[part], y[part])
-    assert probe.objective_ == pytest.approx(on_part.objective_, rel=probe.tol)
+    assert same_optimum(certificate(probe), certificate(on_part))
     whole = TraceNormProbe(3, 2, random_state=0).fit(X, y)
     assert (whole.lambda1_, whole.lambda2_) == penalties
-    assert not np.allclose(whole.coef_, probe.coef_, rtol=1e-3)
+    assert not same_optimum(certificate(probe), certificate(whole))
 
 
 def test_a_splitter_s_parts_are_averaged(data):
@@ -201,7 +214,7 @@ def test_rows_without_weight_are_absent(data):
     weighted = TraceNormProbe(3, 2, **options).fit(X, y, sample_weight=half.astype(float))
     absent = TraceNormProbe(3, 2, **options).fit(X[half], y[half])
     for one, two in zip(weighted.path_, absent.path_, strict=True):
-        assert one["objective"] == pytest.approx(two["objective"], rel=1e-3)
+        assert one["objective"] == pytest.approx(two["objective"], rel=LOOSER * weighted.tol)
     np.testing.assert_allclose(weighted.lambda1_max_, absent.lambda1_max_, rtol=1e-5)
 
 

@@ -24,7 +24,9 @@ _HOME = {
     "TraceNormProbe": "estimators.tracenorm_probe",
     "UnitRows": "estimators.preprocessing",
     "load_model": "model",
+    "num_threads": "rows.cores",
     "save_model": "model",
+    "set_num_threads": "rows.cores",
 }
 __all__ = [*sorted(_HOME), "__version__"]  # noqa: PLE0604
 
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from .estimators.tracenorm_probe import TraceNormProbe as TraceNormProbe
     from .model import load_model as load_model
     from .model import save_model as save_model
+    from .rows.cores import num_threads as num_threads
+    from .rows.cores import set_num_threads as set_num_threads
 
 
 def __getattr__(name: str) -> Any:

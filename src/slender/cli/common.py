@@ -3,6 +3,7 @@
 import contextvars
 import json
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -14,11 +15,42 @@ import typer
 
 Result = TypeVar("Result")
 
+# Who has threads: slender, the BLAS it may stand on, faiss and whatever else has OpenMP.
+POOLS = ("SLENDER_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
 Json = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write the results as JSON; - is standard output."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary and no progress.")]
+
+
+def _use_threads(context: typer.Context, count: int | None) -> int | None:
+    """For this command, in the environment: libraries read it there, when they are first loaded."""
+    if count is not None:
+        if count < 1:
+            raise ValueError(f"--threads {count}: there is one at least")
+        before = {name: os.environ.get(name) for name in POOLS}
+        os.environ.update(dict.fromkeys(POOLS, str(count)))
+        context.call_on_close(lambda: _restore(before))
+    return count
+
+
+def _restore(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        callback=_use_threads,
+        help="To work with; SLENDER_NUM_THREADS, else one for each core.",
+    ),
+]
 
 # Of experiments, in `run` and `compare`.
 Epochs = Annotated[int | None, typer.Option(help="Times over the training rows; 10.")]

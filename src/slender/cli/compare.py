@@ -19,6 +19,7 @@ from .common import (
     Plot,
     Quiet,
     Schedule,
+    Threads,
     check_outputs,
     check_plot,
     columns,
@@ -91,6 +92,7 @@ def compare(
     ] = False,
     json: Json = None,
     plot: Plot = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit several optimisers to several data sets and compare what they reach, and when.

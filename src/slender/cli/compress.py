@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, check_outputs, facts, interruptible, show, write_json
+from .common import Json, Quiet, Threads, check_outputs, facts, interruptible, show, write_json
 from .progress import progress_of_rows
 
 
@@ -26,6 +26,7 @@ def compress(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of the draw of rows and of k-means.")] = None,
     json: Json = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Compress rows by product quantisation."""

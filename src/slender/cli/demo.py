@@ -5,14 +5,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from .common import Json, Quiet, check_outputs, interruptible, show, write_json
+from .common import Json, Quiet, Threads, check_outputs, interruptible, show, write_json
 from .fit import fit_watched, summary
 from .progress import progress_of_passes
 
 SEPARATION = 0.36  # of the 1,000 planted classes: right about nine times out of ten
 
 
-def demo(json: Json = None, quiet: Quiet = False) -> None:
+def demo(json: Json = None, threads: Threads = None, quiet: Quiet = False) -> None:
     """Fit, save, load and score: scikit-learn's digits, and 1,000 planted classes; a probe."""
     check_outputs(json)
     from ..lab.datasets import digits, planted

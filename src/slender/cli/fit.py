@@ -10,6 +10,7 @@ from .common import (
     Interrupted,
     Json,
     Quiet,
+    Threads,
     check_outputs,
     facts,
     interruptible,
@@ -137,6 +138,7 @@ def fit(
     ] = None,
     val_y: Annotated[Path | None, typer.Option(help="Labels of --val.")] = None,
     json: Json = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a linear classifier and write it to a model file."""

@@ -11,6 +11,7 @@ from .common import (
     Interrupted,
     Json,
     Quiet,
+    Threads,
     check_outputs,
     check_plot,
     facts,
@@ -107,6 +108,7 @@ def path(
         Path | None, typer.Option(help="A figure to write: .png, .pdf or .svg (needs matplotlib).")
     ] = None,
     json: Json = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a probe for every penalty, choose one on rows kept aside, write the model.

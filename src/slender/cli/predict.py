@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, check_outputs, show, write_json
+from .common import Json, Quiet, Threads, check_outputs, show, write_json
 
 
 def predict(
@@ -21,6 +21,7 @@ def predict(
     top_k: Annotated[int | None, typer.Option(help="The k best classes, best first.")] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities, not labels.")] = False,
     json: Json = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict the class of each row of a matrix."""

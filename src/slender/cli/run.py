@@ -17,6 +17,7 @@ from .common import (
     Preprocess,
     Quiet,
     Schedule,
+    Threads,
     check_outputs,
     check_plot,
     columns,
@@ -69,6 +70,7 @@ def run(
     data_dir: DataDir = None,
     json: Json = None,
     plot: Plot = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit one optimiser and show objective, gap and accuracies after each epoch.

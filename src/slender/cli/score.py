@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, check_outputs, facts, show, write_json
+from .common import Json, Quiet, Threads, check_outputs, facts, show, write_json
 
 
 def score(
@@ -18,6 +18,7 @@ def score(
         bool, typer.Option("--per-class", help="Also a table of every class.")
     ] = False,
     json: Json = None,
+    threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Score a model: top-1, top-5 and mean per-class accuracy."""

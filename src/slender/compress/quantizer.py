@@ -1,6 +1,7 @@
 """ProductQuantizer: codebooks learned by k-means, and rows turned into codes."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -12,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.validation import check_block, check_positive, generator, read_rows
 from ..extras import need
 from ..rows import Rows, as_array, blocks, first_bad
+from ..rows.blas import look_again, openmp_threads
 from ..rows.lookup import CENTROIDS
-from ..rows.threads import look_again
 from ..storage import PathLike
 from .format import write_codes
 from .matrix import CompressedMatrix
@@ -98,7 +99,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         trained.cp.niter = int(self.n_iter)
         trained.cp.max_points_per_centroid = -(-self.training_rows // CENTROIDS)
         trained.cp.min_points_per_centroid = 1  # 39 by default, below which it warns
-        trained.train(np.ascontiguousarray(sample))
+        with _threads(faiss):
+            trained.train(np.ascontiguousarray(sample))
         centroids = faiss.vector_to_array(trained.centroids)
         self.codebooks_ = centroids.reshape(n_sq, CENTROIDS, d // n_sq).copy()
         for q, part in enumerate(np.split(sample, n_sq, axis=1)):
@@ -155,7 +157,10 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
         for lo, hi in blocks(rows.shape[0], rows.row_bytes):
             index = np.arange(lo, hi)
-            yield coder.compute_codes(_single(as_array(rows.gather(index)), index))
+            block = _single(as_array(rows.gather(index)), index)
+            with _threads(faiss):
+                numbers = coder.compute_codes(block)
+            yield numbers
             rows.release()
             if progress is not None:
                 progress(hi)
@@ -210,6 +215,17 @@ def _keep_exact(part: NDArray[np.float32], codebook: NDArray[np.float32]) -> Non
     if len(distinct) <= CENTROIDS:
         codebook[: len(distinct)] = distinct
         codebook[len(distinct) :] = distinct[0]
+
+
+@contextmanager
+def _threads(faiss: Any) -> Iterator[None]:
+    """Our number of threads for faiss, which has OpenMP's."""
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(openmp_threads())
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def _faiss() -> Any:

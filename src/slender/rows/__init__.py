@@ -5,6 +5,7 @@ for the verbs, and `blocks` for what can be done with a block of rows.
 """
 
 from .base import Rows, blocks
+from .blas import one_blas_thread
 from .blocks import (
     add_product,
     as_array,
@@ -20,7 +21,7 @@ from .csr import CSRRows
 from .dense import DenseRows
 from .normalised import NormalisedRows
 from .subset import SubsetRows
-from .threads import map_blocks, one_blas_thread
+from .threads import map_blocks
 
 __all__ = [
     "CSRRows",

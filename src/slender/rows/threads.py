@@ -1,29 +1,34 @@
-"""Row blocks on all cores: each thread has blocks of its own and a BLAS of one thread.
+"""Work on all cores, by threads of our own, each with a BLAS of one thread.
 
 A block goes through product, kernel and product in the same thread and stays in its cache.  The
 other way, BLAS's threads and a kernel's threads taking turns on one block, was measured to cost
-milliseconds a turn: they wake and wait for each other.
+milliseconds a turn: they wake and wait for each other.  (And OpenMP's, which numba's parallel
+kernels use, do not survive a fork.)
 
     sums = map_blocks(rows, start, work)
 
 calls `work(mine, lo, hi, block)` for every block, `mine` being what `start()` gave that thread, and
 returns the threads' `mine`, in order.  Which thread gets which block is fixed, so that sums are the
 same in every run with as many threads.
+
+    each_part(costs, work)
+
+calls `work(lo, hi)` for parts of a range whose results do not meet: who takes which is left open.
 """
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+
+from .blas import limit_this_thread, one_blas_thread
+from .cores import num_threads
 
 if TYPE_CHECKING:
     from .base import Rows
@@ -31,9 +36,10 @@ if TYPE_CHECKING:
 Mine = TypeVar("Mine")
 
 CACHE_BYTES = 2 * 2**20  # a block and what it is turned into: about a core's share of the caches
-MAX_WORKERS = 8  # each keeps sums of its own; with more cores BLAS gets several threads a worker
 RELEASE_EVERY = 8  # blocks between two calls of rows.release
-WORTH_A_THREAD = 10**7  # multiply-adds: a tenth of a millisecond, which is what handing out costs
+WORTH_A_THREAD = 10**7  # multiply-adds of BLAS: a tenth of a millisecond, what handing out costs
+WORTH_A_PART = 10**6  # the same for those of a kernel that goes through memory
+PARTS_A_THREAD = 4  # so that the last to end, on a core with other work, is not waited for long
 
 
 def map_blocks(
@@ -48,7 +54,7 @@ def map_blocks(
     """
     n = rows.shape[0]
     count = max(1, -(-n // rows.block_rows(out_bytes)))
-    workers = min(get_num_threads(), MAX_WORKERS, count)
+    workers = min(num_threads(), count)
     count = -(-count // workers) * workers  # as many for each
     step = max(1, -(-n // count))
     firsts = range(0, n, step)
@@ -70,12 +76,12 @@ def map_blocks(
                 rows.release()
         return mine
 
-    if workers == 1:
-        results = [target(0)]
-    else:
-        with _blas().limit(limits=max(1, get_num_threads() // workers), user_api="blas"):
+    with one_blas_thread():
+        if workers == 1:
+            results = [target(0)]
+        else:
             try:
-                results = list(_pool(os.getpid(), workers).map(target, range(workers)))
+                results = list(_pool(os.getpid(), num_threads()).map(target, range(workers)))
             except BaseException:  # Ctrl-C: the pool's threads live on, and must not work on
                 given_up.set()
                 raise
@@ -85,46 +91,72 @@ def map_blocks(
     return results
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread, for work that alternates between small products and `map_blocks`.
+def each_part(costs: NDArray[Any], work: Callable[[int, int], None]) -> None:
+    """work(lo, hi) for parts of range(len(costs)) of about the same cost, on all cores.
 
-    After a product on many threads OpenBLAS's threads spin for some 20 ms, waiting for the next
-    one; blocks that start meanwhile share their cores with them and take twice as long.
+    `costs` are in multiply-adds.  The parts depend on the number of threads, so that what is done
+    for one index must not depend on where its part begins.
     """
-    with _blas().limit(limits=1, user_api="blas"):
-        yield
+    total = float(costs.sum())
+    workers = num_threads()
+    parts = int(min(PARTS_A_THREAD * workers, total // WORTH_A_PART)) if workers > 1 else 1
+    if parts < 2:
+        work(0, len(costs))
+        return
+    part = (np.cumsum(costs) - costs / 2) * parts // total  # of each index, by its middle
+    edges = [*np.searchsorted(part, np.arange(parts)).tolist(), len(costs)]
+    _all(work, [(lo, hi) for lo, hi in pairwise(edges) if lo < hi], workers)
 
 
 def matmul(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
     """A B on all cores by threads of our own, each with some rows of A."""
     m, n = len(A), B.shape[1]
-    workers = min(get_num_threads(), MAX_WORKERS, m)
+    workers = min(num_threads(), m)
     if workers < 2 or m * n * A.shape[1] < WORTH_A_THREAD:
         return np.asarray(A @ B)
     out = np.empty((m, n), np.result_type(A, B))
     edges = np.linspace(0, m, workers + 1).astype(int)
 
-    def target(part: tuple[int, int]) -> None:
-        lo, hi = part
+    def part(lo: int, hi: int) -> None:
         np.matmul(A[lo:hi], B, out=out[lo:hi])
 
     with one_blas_thread():
-        list(_pool(os.getpid(), workers).map(target, pairwise(edges)))
+        _all(part, list(pairwise(edges)), workers)
     return out
+
+
+def _all(work: Callable[[int, int], None], parts: list[tuple[int, int]], workers: int) -> None:
+    """The parts, by this thread and others: who is done takes the next.
+
+    After Ctrl-C or an error nobody works on: the arrays they write to may live on.
+    """
+    lock, left = threading.Lock(), iter(parts)
+
+    def take() -> None:
+        nonlocal left
+        try:
+            while True:
+                with lock:
+                    part = next(left, None)
+                if part is None:
+                    return
+                work(*part)
+        except BaseException:
+            left = iter(())
+            raise
+
+    pool = _pool(os.getpid(), num_threads())
+    others = [pool.submit(take) for _ in range(min(workers, len(parts)) - 1)]
+    try:
+        take()
+    finally:
+        running = [other for other in others if not other.cancel()]
+        wait(running)
+    for other in running:
+        other.result()
 
 
 @cache
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
     """One for each process: a forked one has none of its parent's threads."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="slender")
-
-
-def look_again() -> None:
-    """A library with threads of its own has been loaded."""
-    _blas.cache_clear()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through the loaded libraries, so once
+    return ThreadPoolExecutor(workers, "slender", initializer=limit_this_thread)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from ..curvature.metric import FIXED, At, Metric, move
@@ -35,8 +35,9 @@ from ..losses import MarginLoss, slope, value
 from ..problem import Weights
 from ..rows import Rows
 from ..rows.kernel import dot
+from ..rows.threads import each_part
 from .loop import Record
-from .sampling import negatives_used, pass_over
+from .sampling import Visits, negatives_used, pass_over
 
 AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of the work;
 AVERAGES_A_PASS = 32  # fewer where a class makes few visits, so that this many enter a pass
@@ -181,23 +182,38 @@ class Data(NamedTuple):
     weights: Weights
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def sweep(loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
+def sweep(
+    loss: MarginLoss,
+    X: Any,
+    index: NDArray[np.intp],
+    y: Labels,
+    visits: Visits,
+    step: Step,
+    weights: Weights,
+    metric: Any,
+    iterate: Iterate,
+) -> None:
     """Classes in parallel.
 
     A class's arithmetic is its own, so the result does not depend on the number of threads.
     """
-    for c in prange(len(iterate.t)):
+
+    def work(first: int, last: int) -> None:
+        visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate)
+
+    each_part(np.diff(visits.ptr) * (2 * iterate.V.shape[1]), work)
+
+
+@njit(cache=True, nogil=True)
+def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
+    """Classes first, ..., last - 1."""
+    for c in range(first, last):
         visit(c, loss, X, index, y, visits, step, weights, metric, iterate)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def visit(c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
-    """The visits of class c, one after the other.
-
-    Not inlined into the parallel loop: numba would take writes to the arrays of a tuple for dead
-    code there.
-    """
+    """The visits of class c, one after the other."""
     v, average = iterate.V[c], iterate.A[c]
     scale, b, t = iterate.scale[c], iterate.b[c], iterate.t[c]
     every = step.every[c]

@@ -1,0 +1,58 @@
+"""How many threads to work with: set_num_threads, else SLENDER_NUM_THREADS, else the cores.
+
+A process in a container, or one of several that share a machine, has fewer cores than the machine.
+"""
+
+import math
+import os
+from functools import cache
+from numbers import Integral
+from pathlib import Path
+
+VARIABLE = "SLENDER_NUM_THREADS"
+SHARE = "NUMBA_NUM_THREADS"  # joblib tells its processes with it how to share the cores
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, in so many microseconds
+
+_chosen: int | None = None
+
+
+def num_threads() -> int:
+    """Threads that a fit or a prediction works with."""
+    given = _chosen or _variable(VARIABLE)
+    return given or min(limit for limit in (_cpus(), _quota(), _variable(SHARE)) if limit)
+
+
+def set_num_threads(count: int | None) -> None:
+    """Work with so many threads; None: as SLENDER_NUM_THREADS says, else one for each core."""
+    if count is not None and not (isinstance(count, Integral) and count > 0):
+        raise ValueError(f"num_threads={count!r} must be a whole number from 1 on, or None")
+    global _chosen  # noqa: PLW0603  (one for the process, as its cores)
+    _chosen = None if count is None else int(count)
+
+
+def _variable(name: str) -> int | None:
+    """A number of threads in the environment, or None."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        what = "must be a whole number from 1 on"
+        raise ValueError(f"the environment variable {name}={text!r} {what}")
+    return int(text)
+
+
+def _cpus() -> int:
+    """Those that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _quota() -> int | None:
+    """Cores' worth of time that the container has (cgroup v2), rounded up."""
+    try:
+        quota, period = QUOTA.read_text().split()
+    except (OSError, ValueError):
+        return None
+    return None if quota == "max" else math.ceil(int(quota) / int(period))
