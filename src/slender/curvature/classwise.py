@@ -15,7 +15,8 @@ from m_c (intercept b_c + w_cᵀ m_c) weights and intercept do not disturb each 
 with one Σ for all classes, the covariance within classes, P diag(s) Pᵀ + s_rest (I - P Pᵀ) by the
 leading eigenpairs of a sample.  This is SLND's curvature (lowrank.py), shared by all classes, with
 each class's own centre and size; the centre saves a quarter to a third of the passes of a fit.
-A⁺ is applied by conjugate gradients (problem/intercepts.py): no matrix grows with the classes squared.
+A⁺ is applied by conjugate gradients (problem/intercepts.py): beyond a few hundred classes nothing
+grows with their square.
 """
 
 from dataclasses import dataclass

@@ -13,7 +13,6 @@ from . import splits
 from .multinomial import MultinomialClassifier
 from .validation import check_choice, check_finite, check_length, check_positive, read_rows, shown
 
-
 HALF = 0.5  # standard errors of top-1 that may be given up for a lower log loss
 SELECTORS = {"auto": "", "accuracy": "top1", "balanced_accuracy": "mean_per_class", "log_loss": ""}
 

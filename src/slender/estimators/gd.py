@@ -1,5 +1,6 @@
 """GDClassifier: batch gradient descent on the multinomial objective (seed 003)."""
 
+from math import ceil
 from numbers import Integral
 from typing import Any
 
@@ -125,7 +126,7 @@ class GDClassifier(MultinomialClassifier):
             )
         self._keep(*problem.model(state.theta))
         self.gap_, self.objective_ = state.gap, float(state.objective)
-        self.n_iter_ = problem.passes
+        self.n_iter_ = ceil(problem.passes)
         self._say(descent, problem, state)
         return self
 

@@ -1,6 +1,7 @@
 """TraceNormClassifier: multinomial regression of low rank, by rank-one descent."""
 
 from collections.abc import Callable, Iterator
+from math import ceil
 from numbers import Integral, Real
 from typing import Any
 
@@ -194,7 +195,7 @@ class TraceNormClassifier(LowRankClassifier):
             ended = "interrupted: "
         self._keep_factors(problem, solver.here.at)
         self.gap_, self.objective_ = solver.gap, solver.objective
-        self.n_iter_ = problem.passes
+        self.n_iter_ = ceil(problem.passes)
         self._say(solver, ended)
         return self
 

@@ -1,5 +1,6 @@
 """TraceNormProbe: both penalties of the trace norm chosen along a path, on rows kept aside."""
 
+from math import ceil
 from numbers import Integral
 from typing import Any
 
@@ -153,7 +154,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
                 walkers[0].solver.curvature,
             )
             self._finish(solver, interrupted)
-            self.n_iter_ = problem.passes - before
+            self.n_iter_ = ceil(problem.passes - before)
         return self
 
     def _walk(self, walkers: list[TraceWalker]) -> bool:

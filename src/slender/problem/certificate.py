@@ -49,8 +49,8 @@ with pi_c = Σ_{y_i = c} w_i and w̄ = Σ w_i.  s >= 0 by the choice of rho, Σ 
 (3) needs no matrix, and is linear in r where (2) is quadratic in g: with tau = 0, K being 1 to 100,
 it is tight once rho is 1e-5, which a few steps of the intercepts alone achieve.
 
-Rounding (rounding.py) enters r, the gradient's norm and the objective itself.  Also P* >= 0, so P is
-a bound too, and the only one when lam = 0.
+Rounding (rounding.py) enters r, the gradient's norm and the objective itself.  Also P* >= 0, so P
+is a bound too, and the only one when lam = 0.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """The classes' curvature A = Σ w_i (diag p_i - p_i p_iᵀ), and A⁺ g without decomposing it.
 
-A is the Laplacian of a graph whose vertices are the classes: symmetric, A 1 = 0, and 0 <= A <= 2
-diag(A).  So conjugate gradients, preconditioned by its diagonal, solve A tau = -g for the intercepts'
-Newton step, and A itself is needed only as a product:
+A is the Laplacian of a graph whose vertices are the classes: symmetric, A 1 = 0, and
+0 <= A <= 2 diag(A).  So conjugate gradients, preconditioned by its diagonal, solve A tau = -g for
+the intercepts' Newton step, and A itself is needed only as a product:
 
     A v = p̄ ∘ v - Pᵀ (w ∘ (P v)),    p̄ = Σ w_i p_i
 
@@ -90,7 +90,7 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
 
 
 def newton_step(A: ClassCurvature, g: Vector) -> Vector:
-    """A⁺ g as a step: never far where A is known by its diagonal only, which may be far too small."""
+    """A⁺ g as a step: a short one where A is known by its diagonal only."""
     step = solve(A, g)
     return np.clip(step, -1.0, 1.0) if isinstance(A, Diagonal) else step
 

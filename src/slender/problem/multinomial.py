@@ -12,9 +12,13 @@ Centred, W and b' hardly disturb each other, which is what the curvature relies 
 intercept x̄ is 0 and so are b' and its gradient.
 
 A block of rows is turned into scores, residuals and gradient while it is in a core's cache; the
-n x C scores never exist.  Weights are float64 whatever the rows are: they may span many decades.
+n x C scores never exist.  Each thread has sums of its own; where the threads' gradients together
+would take too much memory (ten thousand classes), all add to one, each to its own classes, from the
+residuals of a larger block that all of them have made.  Weights are float64 whatever the rows are:
+they may span many decades.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,12 +26,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import measure
-from ..rows import Rows, SubsetRows, add_product, map_blocks, product, row_squares
+from ..rows import (
+    Rows,
+    SubsetRows,
+    add_product,
+    map_blocks,
+    one_blas_thread,
+    product,
+    row_squares,
+)
+from ..rows.cores import num_threads
+from ..rows.threads import each_part
 from .intercepts import DENSE, ClassCurvature, Diagonal, Matrix
 from .softmax import LOSS, N_SUMS, curvature_rows, residuals
 
 TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
 SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
+SUMS_BYTES = 512 * 2**20  # of all threads' gradients together, before they share one
+SHARED_BYTES = 128 * 2**20  # of a block's residuals, and of its rows, where they do
 
 
 class Point(NamedTuple):
@@ -64,8 +80,8 @@ class _Sums:
         chunk = max(1, SCRATCH_BYTES // max(1, d * self.G.itemsize))
         self.scratch = np.empty((min(C, chunk), d), dtype)
 
-    def merge(self, other: "_Sums") -> None:
-        for name in ("sums", "g", "own", "a", "pp", "G"):
+    def merge(self, other: "_Sums", but: str = "") -> None:
+        for name in {"sums", "g", "own", "a", "pp", "G"} - {but}:
             mine = getattr(self, name)
             mine += getattr(other, name)
 
@@ -179,11 +195,7 @@ class Multinomial:
         W, b = self.model(theta)
         WT, b = np.ascontiguousarray(W.T), b.astype(dtype)
 
-        def start() -> _Sums:
-            return _Sums(C, d if gradient else 0, dtype)
-
-        def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
-            S = np.empty((hi - lo, C), dtype)
+        def residuals_of(mine: _Sums, lo: int, hi: int, block: Any, S: NDArray[Any]) -> None:
             product(block, WT, S)
             w, y = self.w[lo:hi], self.y[lo:hi]
             residuals(S, b, w, y, self.sizes[lo:hi], mine.g, mine.own, mine.sums)
@@ -191,6 +203,17 @@ class Multinomial:
                 curvature_rows(S, w, y, mine.a)
                 if len(mine.pp):
                     mine.pp += outer_products(S, w, y)
+
+        if gradient and num_threads() * WT.nbytes > SUMS_BYTES:
+            with one_blas_thread():
+                return self._shared_pass(residuals_of)
+
+        def start() -> _Sums:
+            return _Sums(C, d if gradient else 0, dtype)
+
+        def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
+            S = np.empty((hi - lo, C), dtype)
+            residuals_of(mine, lo, hi, block, S)
             if gradient:
                 add_product(S, block, mine.G, mine.scratch)
 
@@ -198,6 +221,34 @@ class Multinomial:
         for other in others:
             first.merge(other)
         return first
+
+    def _shared_pass(self, residuals_of: Callable[..., None]) -> _Sums:
+        """The same with one gradient for all threads."""
+        C, (n, d), dtype = self.n_classes, self.rows.shape, self.rows.dtype
+        total = _Sums(C, d, dtype)
+        step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
+        R = np.empty((min(step, n), C), dtype)
+        for lo in range(0, n, step):
+            hi = min(lo + step, n)
+            parts: dict[int, _Sums] = {}
+
+            def scores(first: int, last: int, lo: int = lo, parts: Any = parts) -> None:
+                mine = parts[first] = _Sums(C, 0, dtype)
+                block = self.rows.block(lo + first, lo + last)
+                residuals_of(mine, lo + first, lo + last, block, R[first:last])
+
+            each_part(np.full(hi - lo, float(C * d)), scores)
+            for _, part in sorted(parts.items()):  # in order: the same sums in every run
+                total.merge(part, but="G")
+            block = self.rows.block(lo, hi)
+
+            def products(first: int, last: int, block: Any = block, rows: int = hi - lo) -> None:
+                own = total.G[first:last]
+                add_product(R[:rows, first:last], block, own, np.empty_like(total.scratch))
+
+            each_part(np.full(C, float((hi - lo) * d)), products)
+            self.rows.release()
+        return total
 
     def _classes(self, sums: _Sums) -> ClassCurvature:
         if not len(sums.pp):

@@ -11,10 +11,11 @@ Errors of different rows are independent but for a mean that does not average ou
 log lean one way), so that sums over rows are off by no more than
 
     objective   SIGMAS loss sqrt Σ r² + bias Σ r
-    gradient    SIGMAS share sqrt Σ 2 r² ‖x‖² + (bias + SUMS eps) Σ r ‖x‖     (‖p - e_y‖² <= 2 (1-p_y)²)
+    gradient    SIGMAS share sqrt Σ 2 r² ‖x‖² + (bias + SUMS eps) Σ r ‖x‖
     g_c         SIGMAS share sqrt(w_max Σ |R_c|) + bias Σ |R_c|                  R = w (p - e_y)
 
-In float64 there is nothing wider at hand: scores err by sqrt(d) units (Higham and Mary 2019).
+since ‖p - e_y‖² <= 2 (1 - p_y)².  In float64 there is nothing wider at hand: scores err by sqrt(d)
+units (Higham and Mary 2019).
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..rows import as_array
 from .multinomial import Multinomial, Point
-from .softmax import LOSS, N_SUMS, RR, RR_X, R, R_X, residuals
+from .softmax import LOSS, N_SUMS, R_X, RR, RR_X, R, residuals
 
 SAFETY = 2.0  # over the largest of many errors
 SIGMAS = 3.0

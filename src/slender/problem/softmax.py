@@ -1,9 +1,9 @@
 """A block's scores turned into residuals and losses, one row after the other, in cache.
 
-What is small is never a difference of large numbers.  With `others` the sum of exp(s_c - s_top) over
-the classes that are not the row's own, and `all` that sum and the own class's share,
+What is small is never a difference of large numbers.  With `others` the sum of exp(s_c - s_top)
+over the classes that are not the row's own, and `all` that sum and the own class's share,
 
-    1 - p_y = others / all             ln Σ exp s - s_y = log1p(others)  where the own class is on top
+    1 - p_y = others / all          ln Σ exp s - s_y = log1p(others), if the own class is on top
 
 so that a row which is nearly won keeps all digits of its loss and of its residual p - e_y: in
 float32 1 - p_y and ln(all) would be exactly 0 below 6e-8, and the objective understated.

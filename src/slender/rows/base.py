@@ -29,6 +29,11 @@ from .kernel import KernelRows, kernel_rows
 BLOCK_BYTES = 16 * 2**20
 
 
+# Thousands of classes: what a block is multiplied with is read from memory for every block anyway,
+# so that many rows share it, though they leave the cache.
+FEWEST_ROWS, LARGEST_BYTES = 256, 32 * 2**20
+
+
 def blocks(n: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[tuple[int, int]]:
     """(lo, hi) over n rows, each block at most `block_bytes` but never less than one row."""
     step = max(1, (block_bytes or BLOCK_BYTES) // max(1, row_bytes))
@@ -88,7 +93,8 @@ class Rows(ABC):
 
     def block_rows(self, out_bytes: int) -> int:
         """Rows of a block, at most, if each is turned into `out_bytes`: what fits in a cache."""
-        return max(1, threads.CACHE_BYTES // max(1, self.row_bytes, out_bytes))
+        size = max(1, self.row_bytes, out_bytes)
+        return max(1, threads.CACHE_BYTES // size, min(FEWEST_ROWS, LARGEST_BYTES // size))
 
     def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
         """Give back memory that only speeds up the next read: pages of a mapped file."""

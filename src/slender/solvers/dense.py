@@ -74,7 +74,7 @@ class DenseNewton:
                 bend = self.w * P[:, c] * (float(c == e) - P[:, e])
                 H[c, :, e, :] = (self.Z * bend[:, None]).T @ self.Z
                 H[e, :, c, :] = H[c, :, e, :].T
-        H = H.reshape(C * k, C * k)
+        H = H.reshape(C * k, C * k)  # type: ignore[assignment]
         ridge = np.full((C, k), lam)
         if self.intercept:
             ridge[:, -1] = 0.0

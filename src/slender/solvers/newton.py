@@ -8,17 +8,17 @@
 A pair is s = step, y = change of the gradient.  Its part from the data, y - lam s, does not depend
 on lam, so pairs serve the next value of lam of a path too.
 
-The end.  When the gradient is small enough for the certificate (problem/certificate.py) but for the
-intercepts, these take Newton steps of their own: one with the matrix A, which costs a pass, or, with
-many classes, a few with its diagonal, which cost half a pass each.  The certificate found there is a
-proof, and the best dual value seen so far is kept.
+The end.  When the gradient is small enough for the certificate (problem/certificate.py) but for
+the intercepts, these take Newton steps of their own: one with the matrix A, which costs a pass, or,
+with many classes, a few with its diagonal, which cost half a pass each.  The certificate found
+there is a proof, and the best dual value seen so far is kept.
 
 A small problem that takes many steps is given its whole Hessian (dense.py).
 
-Rounding.  A direction that leads nowhere is followed by plainer ones: H0 without pairs, the diagonal
-of H0.  Where none decreases the objective, or where the proof fails for nothing but rounding, the
-fit goes on in float64, the rows being widened block by block; `settle` brings its weights back to
-numbers that float32 holds.
+Rounding.  A direction that leads nowhere is followed by plainer ones: H0 without pairs, then the
+diagonal of H0.  Where none decreases the objective, or where the proof fails for nothing but
+rounding, the fit goes on in float64, the rows being widened block by block; `settle` brings its
+weights back to numbers that float32 holds.
 """
 
 from collections import deque

@@ -3,9 +3,9 @@
 Each value starts where the last one ended, with the gradient found there, the same curvature and
 the pairs of L-BFGS: the data's part of them does not depend on lam, so that none costs a pass.
 
-A value is solved as far as validation can tell: until the gap is tol times the objective, or a share
-TELLS of the standard error of the held-out log loss, whichever is more.  Where the penalty is weak
-and the objective small, a gap relative to it would ask for digits that no held-out row can see.
+A value is solved as far as validation can tell: until the gap is tol times the objective, or a
+share TELLS of the standard error of the held-out log loss, whichever is more.  Where the penalty is
+weak and the objective small, a gap relative to it would ask for digits that no held-out row sees.
 The gap of a record is what can be proved there without another pass.
 """
 
