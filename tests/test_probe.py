@@ -15,6 +15,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slender import LinearProbe, LogisticClassifier, load_model, save_model
+from slender.estimators.chosen import best_of
 from slender.estimators.probe import turned
 from slender.lab.datasets import planted
 
@@ -52,8 +53,7 @@ def test_a_path_walks_up_chooses_and_certifies(data, probe):
     Cs = [record["C"] for record in probe.path_]
     assert Cs == sorted(Cs)
     assert Cs[0] == pytest.approx(1e-6)
-    best = max(record["top1"] for record in probe.path_)
-    assert probe.C_ == next(r["C"] for r in probe.path_ if r["top1"] == best)
+    assert probe.C_ == probe.path_[best_of(probe.path_)]["C"]
     assert probe.gap_ <= probe.tol * probe.objective_
     exact = LogisticClassifier(probe.C_, tol=1e-6).fit(data.X_train, data.y_train)
     assert probe.objective_ == pytest.approx(exact.objective_, rel=1.1e-3)
@@ -85,20 +85,53 @@ def test_the_full_path_has_every_c_and_the_same_choice(data, probe):
         assert weaker <= stronger * (1 + 1e-3)
 
 
-def test_when_a_path_has_turned():
-    def path(*top1, rising=True):
-        slope = 1.0 if rising else -1.0
-        return [{"top1": a, "log_loss": 99.0 + slope * k} for k, a in enumerate(top1)]
+def path(*top1, rising=True, passes=2.0):
+    """Records of these accuracies on 100 rows, their log loss rising or falling all the way."""
+    slope = 1.0 if rising else -1.0
+    return [
+        {"top1": a, "top1_error": np.sqrt(a * (1 - a) / 100), "log_loss": 99.0 + slope * k,
+         "log_loss_error": 0.5, "passes": passes}
+        for k, a in enumerate(top1)
+    ]  # fmt: skip
 
-    assert not turned(path(0.5, 0.6, 0.7), 100)
-    assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5), 100)  # three after the best
-    assert turned(path(0.5, 0.9, 0.7, 0.6, 0.5, 0.5), 100)
-    assert turned(path(0.5, 0.9, 0.7, 0.6, 0.5, 0.5, rising=False), 100)
-    assert not turned(path(0.11, 0.09, 0.08, 0.08, 0.07, 0.05, rising=False), 400)  # a flat start
-    assert turned(path(0.9, 0.8, 0.7, 0.6, 0.5), 100)  # Cs that begin beyond the best
-    assert not turned(path(0.5, *[0.9] * 7), 100)  # a plateau, and not yet long
-    assert turned(path(0.5, *[0.9] * 10), 100)
-    assert not turned(path(0.5, *[0.9] * 10, rising=False), 100)
+
+def test_when_a_path_has_turned():
+    assert not turned(path(0.5, 0.6, 0.7))
+    assert not turned(path(0.5, 0.9, 0.7, 0.6))  # two after the best
+    assert turned(path(0.5, 0.9, 0.7, 0.6, 0.5))
+    assert not turned(path(0.5, 0.9, 0.7, 0.6, 0.5, rising=False))  # the log loss still falls
+    assert not turned(path(0.5, 0.6, 0.7, 0.8, 0.9))  # it rises, and so does the accuracy
+    assert not turned(path(0.9, 0.9, 0.9, 0.9, rising=False, passes=1.0))  # a flat start
+    still = path(0.5, 0.9, 0.9, 0.9, 0.9, passes=1.0)
+    for record in still[1:]:
+        record["log_loss"] = 1.0
+    assert turned(still)  # nothing moves any more
+
+
+def test_when_a_path_has_turned_by_accuracy():
+    def by_accuracy(*top1, rising=True):
+        return turned(path(*top1, rising=rising), "accuracy")
+
+    assert not by_accuracy(0.5, 0.6, 0.7)
+    assert not by_accuracy(0.5, 0.9, 0.7, 0.6, 0.5)  # three after the best
+    assert by_accuracy(0.5, 0.9, 0.7, 0.6, 0.5, 0.5)
+    assert by_accuracy(0.5, 0.9, 0.7, 0.6, 0.5, 0.5, rising=False)
+    assert not by_accuracy(0.11, 0.09, 0.08, 0.08, 0.07, 0.06, rising=False)  # a flat start
+    assert by_accuracy(0.9, 0.8, 0.7, 0.6, 0.5)  # Cs that begin beyond the best
+    assert not by_accuracy(0.5, *[0.9] * 7)  # a plateau, and not yet long
+    assert by_accuracy(0.5, *[0.9] * 10)
+    assert not by_accuracy(0.5, *[0.9] * 10, rising=False)
+
+
+def test_log_loss_decides_among_accuracies_that_rows_cannot_tell_apart():
+    """Half a standard error of 0.9 on 100 rows is 0.015."""
+    records = path(0.88, 0.89, 0.90, 0.89, 0.88, 0.7, rising=False)
+    assert best_of(records) == 3  # the least log loss of 0.89, 0.90 and 0.89
+    assert best_of(records, "accuracy") == 2
+    assert best_of(records, "log_loss") == 5
+    for record, balanced in zip(records, (0.1, 0.9, 0.2, 0.3, 0.4, 0.5), strict=True):
+        record["mean_per_class"] = balanced
+    assert best_of(records, "balanced_accuracy") == 1
 
 
 def test_callbacks_see_every_c_and_a_seed_repeats_the_fit(data):

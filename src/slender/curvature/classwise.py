@@ -66,8 +66,14 @@ class Classwise:
         """The curvature of the same sample, found anew with another dtype's digits."""
         return Classwise(self.X.astype(dtype), self.w.astype(dtype), self.y, self.intercept, rng)
 
-    def classes(self, theta: NDArray[Any]) -> tuple[ClassCurvature, NDArray[Any]]:
-        """A, and the classes' centres m_c - x̄ (C, d), at theta, as the sample has them."""
+    def classes(
+        self, theta: NDArray[Any], least: NDArray[np.float64] | float = 0.0
+    ) -> tuple[ClassCurvature, NDArray[Any]]:
+        """A, and the classes' centres m_c - x̄ (C, d), at theta, as the sample has them.
+
+        `least` is what a class's curvature is at least: a sample whose rows are all won knows of
+        no curvature where other rows still have their doubts.
+        """
         m, C = len(self.X), len(theta)
         dtype = self.X.dtype
         mass, a = np.zeros(C), np.zeros(C)
@@ -90,7 +96,8 @@ class Classwise:
                 centres += matmul(h.T, X)
         if self.intercept:
             centres /= np.maximum(a, np.finfo(dtype).tiny)[:, None].astype(dtype)
-        return self._class_curvature(softmaxes, mass, a), centres
+        more = np.maximum(least - a, 0.0)
+        return self._class_curvature(softmaxes, mass + more, a + more), centres
 
     def _class_curvature(
         self, P: NDArray[Any], mass: NDArray[np.float64], a: NDArray[np.float64]
@@ -103,9 +110,11 @@ class Classwise:
         np.fill_diagonal(A, a)
         return Matrix(A)
 
-    def inverse(self, theta: NDArray[Any], lam: float) -> "Inverse":
-        """The inverse blocks at theta."""
-        A, centres = self.classes(theta)
+    def inverse(
+        self, theta: NDArray[Any], lam: float, least: NDArray[np.float64] | float = 0.0
+    ) -> "Inverse":
+        """The inverse blocks at theta; `least` as in `classes`."""
+        A, centres = self.classes(theta, least)
         a, dtype = A.diagonal, self.P.dtype
         floor = FLOOR[dtype.char] * float(a.max()) * float(self.s[0])
         lam = max(lam, floor, float(np.finfo(np.float32).tiny))

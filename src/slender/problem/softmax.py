@@ -20,6 +20,7 @@ from .exponential import exp
 
 # What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
 FAST = {"reassoc", "contract", "nsz"}
+TINY = 1e-300  # a weight below it is none
 CHUNK = 512  # classes whose exponentials are summed in the scores' own dtype
 
 # What `residual_rows` adds up over rows.  The last five say how rounding of the scores enters
@@ -98,10 +99,9 @@ def exp_row(s, top):  # type: ignore[no-untyped-def]
 def curvature_rows(S, w, y, a):  # type: ignore[no-untyped-def]
     """a (C,) += Σ w p (1 - p), from the residuals S = w (p - e_y)."""
     for i in range(S.shape[0]):
-        if w[i] == 0.0:
+        if w[i] < TINY:
             continue
-        s = S[i]
-        share = s.dtype.type(1.0 / w[i])
+        s, share = S[i], 1.0 / w[i]
         for c in range(len(s)):  # -s is w (1 - p) for the own class, and s is w p for any other
-            size = abs(s[c])
-            a[c] += size * (s.dtype.type(1) - size * share)
+            size = float(abs(s[c]))
+            a[c] += size * max(0.0, 1.0 - size * share)

@@ -58,11 +58,12 @@ class State(NamedTuple):
     hopeful: NDArray[np.float64]  # () the bound if the intercepts were at their best
     tried: NDArray[np.float64]  # () the same, when they were last moved aside for a proof
     lost: NDArray[np.float64]  # () what rounding may have taken from the objective
+    proved: NDArray[np.float64]  # () the bound found at this very point
 
     @property
     def gap(self) -> float:
         """The objective is at most so far above the optimum."""
-        return max(0.0, float(self.objective + self.lost - self.dual))
+        return max(0.0, float(min(self.objective + self.lost - self.dual, self.proved)))
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class GradientDescent:
             hopeful=np.full((), np.inf),
             tried=np.full((), np.inf),
             lost=np.zeros(()),
+            proved=np.full((), np.inf),
         )
 
     def epochs(
@@ -143,6 +145,7 @@ class GradientDescent:
         point = problem.at(theta, self.lam, second=second)
         state.theta[:], state.gradient[:] = theta, point.gradient
         state.objective[...], state.hopeful[...] = point.objective, hopeful(point)
+        state.proved[...] = np.inf
         self._raise(problem, state, point)
         if self.tol is not None and not self.proved(state) and point.A is not None:
             goal = self.tol * point.objective
@@ -152,11 +155,12 @@ class GradientDescent:
     def _raise(self, problem: Multinomial, state: State, point: Point) -> None:
         """The lower bound on the optimum, by what this point proves."""
         if point.A is not None or not problem.intercept:
-            certificate = certify(problem, point)
-            state.lost[...] = certificate.objective
-            if np.isfinite(certificate.gap):
-                proved = point.objective + certificate.objective - certificate.gap
-                state.dual[...] = max(float(state.dual), proved)
+            gap, _, lost = certify(problem, point)
+            if np.isfinite(gap):
+                state.lost[...] = max(lost, float(state.lost))
+                state.dual[...] = max(float(state.dual), point.objective - lost - gap)
+                if np.array_equal(point.theta, state.theta):  # else a look aside
+                    state.proved[...] = gap
 
     def _look_aside(self, problem: Multinomial, state: State, point: Point) -> None:
         """Only the intercepts stand in the way of the proof: one pass after their Newton step.

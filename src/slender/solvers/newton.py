@@ -47,6 +47,7 @@ STILL, STILL_STEPS = 1e-2, 20  # so many steps that together gain less than this
 # with rounding, as with columns whose scales differ by many decades.
 PATIENCE = 100
 MANY = 30  # steps after which a small problem is given its whole Hessian
+SURE = 0.25  # of the sum of a class's residuals: its curvature is seldom less
 DIAGONAL_STEPS = 2  # of the intercepts before a proof with many classes: each gains a digit or more
 
 
@@ -74,12 +75,13 @@ class QuasiNewton:
         self.decrease = np.inf  # of the last step
         self.point: Point
         self.dual = 0.0  # the best lower bound on the optimum at this lam
-        self.lost = 0.0  # what rounding may have taken from the objective
+        self.lost = 0.0  # what rounding may have taken from the objective, or added to it
+        self.proved = np.inf  # the bound found at this very point
 
     @property
     def gap(self) -> float:
         """The objective is at most so far above the optimum."""
-        return max(0.0, float(self.point.objective + self.lost - self.dual))
+        return max(0.0, float(min(self.point.objective + self.lost - self.dual, self.proved)))
 
     @property
     def wide(self) -> bool:
@@ -104,6 +106,7 @@ class QuasiNewton:
         self.point = point
         self.pairs.change_lam(point.lam)
         self.dual, self.lost, self.stalled, self.decrease = 0.0, 0.0, False, np.inf
+        self.proved = np.inf
         self._lowest, self._still, self._age, self._steps = self.point.objective, 0, 0, 0
 
     # -- the proof -------------------------------------------------------------------------------
@@ -112,7 +115,7 @@ class QuasiNewton:
         """Is the optimum proved to within tol times the objective?  May cost some passes."""
         for _ in range(3):
             goal = tol * self.point.objective
-            if self.dual > 0.0 and self.gap <= goal:
+            if self.gap <= goal:
                 return True
             if hopeful(self.point) > goal:
                 return False
@@ -136,24 +139,24 @@ class QuasiNewton:
         if self.problem.intercept and hopeful(self.point) < self.point.objective:
             self._accept(self._with_better_intercepts())
         self.prove()
-        if not np.isfinite(self.lost):  # scores without digits: not even the objective is known
-            self.widen()
-            self.prove()
 
     def prove(self) -> float:
         """Raise the lower bound by what this point proves; the bound of exact arithmetic."""
         certificate = certify(self.problem, self.point)
         self.lost = certificate.objective
+        if not np.isfinite(self.lost) and not self.wide:
+            self.widen()  # scores without digits: not even the objective is known
+            return self.prove()
         if np.isfinite(self.lost):
-            proved = self.point.objective + self.lost - certificate.gap
-            self.dual = max(self.dual, proved)
+            self.proved = certificate.gap
+            self.dual = max(self.dual, self.point.objective - self.lost - certificate.gap)
         return certificate.exact
 
     def _with_better_intercepts(self) -> Point:
         """The point after the intercepts' own Newton steps, with A."""
         theta, A, g = self.point.theta.copy(), self.point.A, self.point.g
         if A is None:
-            A, _ = self.curvature.classes(theta)
+            A, _ = self.curvature.classes(theta, self._least)
         for again in range(1 if self.problem.n_classes <= DENSE else DIAGONAL_STEPS):
             if again:
                 g, A = self.problem.classes_at(theta)
@@ -191,7 +194,7 @@ class QuasiNewton:
             return
         theta = self.problem.theta(*self.model())
         self.sample.move_to(theta)
-        self.point = self.problem.at(theta, self.point.lam, second=True)
+        self.point, self.proved = self.problem.at(theta, self.point.lam, second=True), np.inf
         self.prove()
 
     # -- one step --------------------------------------------------------------------------------
@@ -214,14 +217,22 @@ class QuasiNewton:
             self._dense = self._dense or DenseNewton(self.problem)
             yield self._dense.direction(self.point)
         if self._age % REFRESH == 0:
-            self._H0 = self.curvature.inverse(self.point.theta, lam)
+            self._H0 = self._inverse()
         self._age += 1
         if self.pairs.kept:
             yield self.pairs.direction(gradient, self._H0)
             if self._age % REFRESH != 1:
-                self._H0, self._age = self.curvature.inverse(self.point.theta, lam), 1
+                self._H0, self._age = self._inverse(), 1
         yield -(self._H0 @ gradient)
         yield -(self.curvature.diagonal(self._H0, lam) * gradient)
+
+    @property
+    def _least(self) -> NDArray[np.float64]:
+        """Of a class's Σ w p (1 - p): a share of its residuals' sum, which is at least as much."""
+        return SURE * np.maximum(self.point.g + 2.0 * self.point.own, 0.0)
+
+    def _inverse(self) -> Inverse:
+        return self.curvature.inverse(self.point.theta, self.point.lam, self._least)
 
     def _move_along(self, D: NDArray[Any], near: bool) -> bool:
         """Go as far as the line search says; False if that is nowhere."""
@@ -266,6 +277,7 @@ class QuasiNewton:
             self._lowest, self._still = trial.objective, 0
         else:
             self._still += 1
+        self.proved = np.inf
         self.pairs.add(
             trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
         )

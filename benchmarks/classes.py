@@ -1,0 +1,136 @@
+"""python -m benchmarks.classes: thousands of classes, a few rows each.
+
+Gaussian blobs, unit noise around centres drawn from N(0, I), d = 64.  How the seconds of a fit grow
+with the classes, at a fixed number of rows in all and at a fixed number of rows a class (where the
+rows' scores alone, n x C, grow with the square of the classes); the same objective by scikit-learn's
+L-BFGS; peak memory of one large fit.
+"""
+
+import json
+import sys
+import tracemalloc
+from statistics import median
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from sklearn.linear_model import LogisticRegression
+
+import slender
+from slender.solvers.loop import Clock
+
+from . import command, machine
+from .objective import Linear, Task, multinomial
+from .scaling import slope
+
+CLASSES = (100, 300, 1000, 3000, 10_000, 20_000)
+D = 64
+ITERATIONS = (25, 50, 100, 200, 400, 800, 1600, 3200)  # of scikit-learn, until it is there
+Fit = Any
+
+
+def blobs(C: int, rows: int, d: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    """`rows` of each class, shuffled."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((C, d), dtype=np.float32)
+    y = rng.permutation(np.repeat(np.arange(C), rows))
+    return centres[y] + rng.standard_normal((len(y), d), dtype=np.float32), y
+
+
+def logistic() -> Any:
+    return slender.LogisticClassifier(C=1.0, random_state=0)
+
+
+def timed(make: Fit, X: Any, y: Any, repeats: int = 1) -> tuple[list[float], Any]:
+    found = []
+    for _ in range(repeats):
+        with Clock() as clock:
+            model = make().fit(X, y)
+        found.append(clock.seconds)
+    return found, model
+
+
+def growth(rows_a_class: int | None, rows: int, classes: tuple[int, ...]) -> dict[str, Any]:
+    """Seconds over classes; `rows_a_class` None: `rows` in all."""
+    found = []
+    for C in classes:
+        X, y = blobs(C, rows_a_class or max(1, rows // C), D)
+        taken, model = timed(logistic, X, y, 3 if len(y) * C < 10**8 else 1)
+        found.append({"classes": C, "rows": len(y), "seconds": taken, "passes": model.n_iter_})
+        print(f"{C} classes, {len(y)} rows: {median(taken):.2f} s", file=sys.stderr, flush=True)
+    return {"fits": found, "slope": slope(list(classes), [median(one["seconds"]) for one in found])}
+
+
+def race(C: int, rows: int, repeats: int) -> dict[str, Any]:
+    """slender to its proof; scikit-learn with as many iterations as it needs to get as low."""
+    X, y = blobs(C, rows, D)
+    task = Task(slender.lab.datasets.Dataset(X, y, X, y), 1.0)
+    taken, model = timed(logistic, X, y, repeats)
+    goal = multinomial(Linear(model.coef_, model.intercept_, model.classes_), task)
+    for most in ITERATIONS:
+        with Clock() as clock:
+            rival = LogisticRegression(C=1.0, tol=0.0, max_iter=most).fit(X, y)
+        reached = multinomial(Linear(rival.coef_, rival.intercept_, rival.classes_), task)
+        if reached <= goal:
+            break
+    ratio = clock.seconds / median(taken)
+    return {"classes": C, "rows": rows, "slender": taken, "gap": model.gap_ / model.objective_,
+            "sklearn": clock.seconds, "iterations": most, "there": reached <= goal,
+            "ratio": ratio}  # fmt: skip
+
+
+def memory(C: int, rows: int, d: int) -> dict[str, Any]:
+    """Peak bytes that NumPy holds above X during a fit."""
+    X, y = blobs(C, rows, d)
+    tracemalloc.start()
+    with Clock() as clock:
+        model = logistic().fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return {"shape": (C, rows, d), "seconds": clock.seconds, "bytes": peak,
+            "passes": model.n_iter_, "gap": model.gap_ / model.objective_}  # fmt: skip
+
+
+def main(
+    only: Annotated[str, typer.Option(help="growth, race, memory")] = "growth,race,memory",
+    most: Annotated[int, typer.Option(help="Classes, at most, in the growth.")] = CLASSES[-1],
+    large: Annotated[str, typer.Option(help="Classes x rows x d for the memory.")] = "20000x20x256",
+    repeats: Annotated[int, typer.Option(min=1)] = 5,
+    json_file: command.Json = None,
+) -> None:
+    """Thousands of classes: exponents, scikit-learn to the same objective, memory."""
+    console = Console(width=command.WIDTH)
+    results: dict[str, Any] = {"machine": machine.describe()}
+    parts = command.names(only, dict.fromkeys(("growth", "race", "memory")), "part")
+    timed(logistic, *blobs(300, 3, D))  # compiles the kernels
+    classes = tuple(C for C in CLASSES if most >= C)
+    if "growth" in parts:
+        fixed = results["fixed rows"] = growth(None, 40_000, classes)
+        console.print(f"40,000 rows, {classes} classes: exponent {fixed['slope']:.2f}")
+        a_class = results["rows a class"] = growth(5, 0, classes)
+        console.print(f"5 rows a class, {classes} classes: exponent {a_class['slope']:.2f}")
+    if "race" in parts:
+        for C, rows in ((2000, 10), (4000, 2)):
+            one = race(C, rows, repeats)
+            results.setdefault("race", []).append(one)
+            console.print(
+                f"{C} classes x {rows}: slender {median(one['slender']):.2f} s "
+                f"({min(one['slender']):.2f}-{max(one['slender']):.2f}), scikit-learn "
+                f"{one['sklearn']:.1f} s, {one['iterations']} iterations"
+                f"{'' if one['there'] else ', not there'}: {one['ratio']:.1f}x"
+            )
+    if "memory" in parts:
+        C, rows, d = (int(number) for number in large.split("x"))
+        one = results["memory"] = memory(C, rows, d)
+        console.print(
+            f"{C} x {rows} x {d}: {one['seconds']:.0f} s, {one['passes']} passes, gap "
+            f"{one['gap']:.1e}, {one['bytes'] / 2**30:.2f} GB above X"
+        )
+    if json_file:
+        json_file.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    typer.run(main)
