@@ -2,8 +2,8 @@
 
 Gaussian blobs, unit noise around centres drawn from N(0, I), d = 64.  How the seconds of a fit grow
 with the classes, at a fixed number of rows in all and at a fixed number of rows a class (where the
-rows' scores alone, n x C, grow with the square of the classes); the same objective by scikit-learn's
-L-BFGS; peak memory of one large fit.
+rows' scores alone, n x C, grow with the square of the classes); scikit-learn's L-BFGS to the same
+objective; peak memory of one large fit.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""python -m benchmarks.cores: do more threads make a fit faster, and how long does a large one take?
+"""python -m benchmarks.cores: do more threads make a fit faster; how long does a large one take?
 
 Planted data (lab/datasets.py).  Each fit is timed from the call to the return, after one that
 compiles the kernels; the seconds are the median of the repeats.

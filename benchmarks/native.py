@@ -71,7 +71,8 @@ def stochastic(
     labels = Codes(problem.codes, 1)
     data = Data(rows, labels, np.arange(n), rows.sqnorms(), weights)
     step = descent._step(data, np.array([n]))
-    visits = Visits(problem.order, np.array([0, n]), np.arange(n, dtype=np.int32))
+    all_of_them = np.array([[0]]), np.array([[n]]), np.arange(n, dtype=np.int32)
+    visits = Visits(problem.order, *all_of_them)
     X, index = rows.take(problem.order)
 
     def slender() -> np.ndarray:

@@ -13,9 +13,9 @@ def visits_by_class(active, labels, n_classes, negatives, row_bytes, seed):
     result = [[] for _ in range(n_classes)]
     for chunk in pass_over(active, mine, negatives, row_bytes, np.random.default_rng(seed)):
         for c in range(n_classes):
-            pos = chunk.pos[chunk.ptr[c] : chunk.ptr[c + 1]]
-            assert (np.diff(pos) > 0).all()
-            result[c] += list(chunk.order[pos])
+            for lo, hi in zip(chunk.first[:, c], chunk.last[:, c], strict=True):
+                assert (np.diff(chunk.pos[lo:hi]) > 0).all()
+            result[c] += list(chunk.of_class(c))
     return result
 
 

@@ -28,10 +28,10 @@ def problem():
 
 
 def visit_all(order, n_classes):
-    b = len(order)
-    return Visits(
-        order, np.arange(n_classes + 1) * b, np.tile(np.arange(b, dtype=np.int32), n_classes)
-    )
+    """In two chunks of unequal size."""
+    edges = np.array([0, len(order) // 3, len(order)])
+    first, last = (np.repeat(edge[:, None], n_classes, 1) for edge in (edges[:-1], edges[1:]))
+    return Visits(order, first, last, np.arange(len(order), dtype=np.int32))
 
 
 def run_kernel(descent, rows, labels, order, weights, n_classes, every=8, go=sweep):
@@ -51,8 +51,9 @@ def run_kernel(descent, rows, labels, order, weights, n_classes, every=8, go=swe
 def in_python(*args):
     """A sweep that is not compiled at all."""
     with np.errstate(all="ignore"):  # as compiled code does
-        for c in range(len(args[-1].t)):
-            visit.py_func(c, *args)
+        for k in range(len(args[4].first)):
+            for c in range(len(args[-1].t)):
+                visit.py_func(k, c, *args)
 
 
 def unit_weights(n, n_classes):
@@ -153,7 +154,7 @@ def test_chunks_do_not_change_the_arithmetic(problem, monkeypatch, negatives):
     data = Data(rows, labels, np.arange(60), rows.sqnorms(), unit_weights(60, 3))
     results = []
     for size in (1, 5, 1000):  # rows a chunk
-        for name in ("CHUNK_BYTES", "FEW_CHUNK_BYTES"):
+        for name in ("CHUNK_BYTES", "FEW_PORTION_BYTES"):
             monkeypatch.setattr(f"slender.solvers.sampling.{name}", size * rows.row_bytes)
         state = descent.init(3, D, rows.dtype)
         for epoch in descent.epochs(state, data, 2, np.random.default_rng(0)):

@@ -91,15 +91,18 @@ def map_blocks(
     return results
 
 
-def each_part(costs: NDArray[Any], work: Callable[[int, int], None]) -> None:
+def each_part(
+    costs: NDArray[Any], work: Callable[[int, int], None], a_thread: int = PARTS_A_THREAD
+) -> None:
     """work(lo, hi) for parts of range(len(costs)) of about the same cost, on all cores.
 
-    `costs` are in multiply-adds.  The parts depend on the number of threads, so that what is done
-    for one index must not depend on where its part begins.
+    `costs` are in multiply-adds, `a_thread` is how many parts each thread gets.  The parts depend
+    on the number of threads, so that what is done for one index must not depend on where its part
+    begins.
     """
     total = float(costs.sum())
     workers = num_threads()
-    parts = int(min(PARTS_A_THREAD * workers, total // WORTH_A_PART)) if workers > 1 else 1
+    parts = int(min(a_thread * workers, total // WORTH_A_PART)) if workers > 1 else 1
     if parts < 2:
         work(0, len(costs))
         return

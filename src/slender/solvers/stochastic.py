@@ -43,6 +43,7 @@ AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of
 AVERAGES_A_PASS = 32  # fewer where a class makes few visits, so that this many enter a pass
 REPORT_EVERY = 8  # visits between two that enter the running objective,
 REPORT_ALL = 2**16  # unless a pass has no more visits than this
+PARTS = 2  # of the classes, for each thread: few, for the classes of a part share a chunk in cache
 NEVER = -1  # t & NEVER is 0 for no t > 0
 
 # Reductions may be reordered to use vector units; NaN and infinity keep their meaning.
@@ -127,8 +128,8 @@ class Stochastic:
 
         def epoch() -> Record:
             iterate.total[:], iterate.seen[:] = 0.0, 0
-            chunks = pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng)
-            for visits in chunks:
+            portions = pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng)
+            for visits in portions:
                 X, index = data.rows.take(visits.order)
                 sweep(self.loss, X, index, data.y, visits, step, data.weights, metric, iterate)
             estimate = float(iterate.total.sum() / max(1, iterate.seen.sum()))
@@ -201,23 +202,25 @@ def sweep(
     def work(first: int, last: int) -> None:
         visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate)
 
-    each_part(np.diff(visits.ptr) * (2 * iterate.V.shape[1]), work)
+    costs = (visits.last - visits.first).sum(axis=0) * (2 * iterate.V.shape[1])
+    each_part(costs, work, PARTS)
 
 
 @njit(cache=True, nogil=True)
 def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
-    """Classes first, ..., last - 1."""
-    for c in range(first, last):
-        visit(c, loss, X, index, y, visits, step, weights, metric, iterate)
+    """Classes first, ..., last - 1, over one chunk after the other."""
+    for k in range(len(visits.first)):
+        for c in range(first, last):
+            visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def visit(c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
-    """The visits of class c, one after the other."""
+def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
+    """The visits of class c in chunk k, one after the other."""
     v, average = iterate.V[c], iterate.A[c]
     scale, b, t = iterate.scale[c], iterate.b[c], iterate.t[c]
     every = step.every[c]
-    for p in range(visits.ptr[c], visits.ptr[c + 1]):
+    for p in range(visits.first[k, c], visits.last[k, c]):
         j = visits.pos[p]
         i = visits.order[j]
         s_y = sign(y, i, c)

@@ -35,7 +35,7 @@ class TheoreticalDescent:
         mine = positives(data.y, n_classes, data.active)
         for visits in pass_over(data.active, mine, negatives, data.rows.row_bytes, rng):
             for c in range(n_classes):
-                drawn[c].append(visits.order[visits.pos[visits.ptr[c] : visits.ptr[c + 1]]])
+                drawn[c].append(visits.of_class(c))
         self.samples = []
         for c in range(n_classes):
             index = np.concatenate(drawn[c])
