@@ -7,22 +7,17 @@ import numpy as np
 
 from ..rows import as_rows, one_blas_thread, stack
 from ..solvers.directions import Binary, Form, Multiclass
-from ..solvers.larank import MOVES, OPERATIONS, Data, LaRank, survey, worth_a_visit
+from ..solvers.duality import Terms, dual_point, primal_point, row_squares
+from ..solvers.larank import MOVES, OPERATIONS, Data, LaRank, worth_a_visit
 from ..solvers.loop import Clock, Record
-from ..solvers.patterns import (
-    Patterns,
-    empty,
-    primal_weights,
-    squared,
-    support,
-    with_slots,
-)
+from ..solvers.patterns import Patterns, empty, support, with_slots
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, generator
 
 # Of the products with rows of W that visiting every example takes.  A few examples may be all that
 # is worth a visit; they are gone over until this much is done, since the gap costs a pass too.
 ROUND = 1.0
+PATIENCE = 3  # passes in a row that moved but did not raise the dual: what moves is rounding
 
 
 class LaRankClassifier(SVMClassifier):
@@ -129,8 +124,8 @@ class LaRankClassifier(SVMClassifier):
         self._check()
         examples = self._read_examples(X, y, sample_weight)
         self._begin(examples)
-        self._advance(examples, empty(len(examples.y), self._n_rows), 0, self.passes)
-        self._warn_unless_finished()
+        patterns = empty(len(examples.y), self._n_rows)
+        self._warn_unless_finished(self._advance(examples, patterns, 0, self.passes))
         return self
 
     def partial_fit(
@@ -187,15 +182,19 @@ class LaRankClassifier(SVMClassifier):
         self._clock = Clock()
         self.trace_ = []
 
-    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> None:
-        """`passes` over the examples after the first n_kept, which earlier calls left."""
+    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> bool:
+        """`passes` over the examples after the first n_kept, which earlier calls left.
+
+        True if rounding ended it.
+        """
         rows, n_rows = examples.rows, self._n_rows
         with self._clock:
-            sq = rows.sqnorms().astype(np.float64)
+            sq = row_squares(rows)
             if self._bias is None:
                 self._bias = self._constant(sq, examples)
             bias = self._bias
             data = Data(self.C * examples.weight, sq + bias**2)
+            terms = Terms(*data, bias)
             form: Form = Multiclass(examples.y)
             if n_rows == 1:
                 form = Binary(np.where(examples.y == 1, 1, -1).astype(np.int8))
@@ -208,13 +207,17 @@ class LaRankClassifier(SVMClassifier):
                 bool(self.skip_bound),
                 bias,
             )
-            state = solver.init(patterns, *primal_weights(rows, patterns, n_rows, bias))
-        fresh = np.flatnonzero(examples.weight)
-        fresh = fresh[fresh >= n_kept]
+            dual = dual_point(form, rows, terms, patterns, n_rows)
+            kept = dual.rounded(rows.dtype, bias)
+            state = solver.init(patterns, kept.W, dual.b)
+        everything = np.flatnonzero(examples.weight)
+        everything = everything[everything >= n_kept]
+        fresh, best, vain, at_rest = everything, -np.inf, 0, False
         mu = 1.0 / (self._n_seen * self.C)
 
         def epoch() -> Record:
-            nonlocal state, fresh
+            nonlocal solver, state, fresh, kept, best, vain, at_rest
+            before = state.counters[MOVES]
             enough = state.counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
             moves = -1
             # until the work is done, or nothing moves any more
@@ -222,25 +225,44 @@ class LaRankClassifier(SVMClassifier):
                 moves = state.counters[MOVES]
                 order = self._rng.permutation(fresh)
                 state = solver.sweep_over(form, state, X, data, order, self._rng)
-            losses, gaps = survey(form, rows, state, bias, data.U)
-            if self.active:
-                fresh = worth_a_visit(gaps)
+
+            dual = dual_point(form, rows, terms, state.patterns, n_rows)
+            kept = dual.rounded(rows.dtype, bias)
+            primal = primal_point(form, rows, terms, state.patterns, kept)
+            vain = 0 if dual.value > best else vain + 1
+            best = max(best, dual.value)
+            gap = max(0.0, primal.value + primal.rounding - best)
             # rows of earlier calls that are gone had no loss when they were seen
-            primal = mu * (float(data.U @ losses) + 0.5 * squared(state.W, state.b))
-            gap = mu * float(gaps.sum())
-            return {
-                "objective": primal,
-                "gap": gap if self._n_seen == examples.n else np.inf,
-                "dual": primal - gap,
+            known = self._n_seen == examples.n
+            record = {
+                "objective": mu * primal.value,
+                "gap": mu * gap if known else np.inf,
+                "dual": mu * best,
                 "support": float(len(support(state.patterns))),
                 "moves": float(state.counters[MOVES]),
                 "operations": float(state.counters[OPERATIONS]),
             }
 
+            narrow = state.W.dtype != np.float64
+            if not self._reached(record):
+                rounded = vain == PATIENCE or (narrow and gap <= primal.blur)
+                if not rounded and state.counters[MOVES] == before:
+                    lowered = solver.lowered(gap / data.U.sum())
+                    rounded, solver = lowered is None, lowered or solver
+                at_rest = rounded and not narrow
+                narrow = narrow and not rounded
+            state = state._replace(W=kept.W if narrow else dual.W, b=dual.b)
+            # beyond float32 the parts say more of how the weights are rounded than of the dual
+            fresh = everything
+            if self.active and state.W.dtype == kept.W.dtype:
+                fresh = worth_a_visit(primal.parts)
+            return record
+
         with one_blas_thread():
-            epochs = self._epochs(epoch, passes)
-            self._run(epochs, self._clock, lambda: (state.W.copy(), bias * state.b))
+            epochs = self._epochs(epoch, passes, lambda: at_rest)
+            self._run(epochs, self._clock, lambda: (kept.W.copy(), kept.c))
         self._stream = (examples, state.patterns)
+        return at_rest
 
     def _check(self) -> None:
         check_positive("C", self.C)

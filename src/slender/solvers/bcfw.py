@@ -112,6 +112,18 @@ class FrankWolfe:
         return state.W - state.late * state.W.dtype.type(share), state.b - state.late_b * share
 
 
+def restarted(state: State, W: NDArray[Any], b: NDArray[np.float64]) -> State:
+    """With the weights of its patterns added up anew: what a kernel adds up drifts."""
+    state.W[:], state.b[:] = W, b
+    state.numbers[SQUARE] = squared(W, b)
+    return state
+
+
+def widened(state: State, W: NDArray[np.float64]) -> State:
+    """With weights of float64, beyond what float32 scores can tell apart."""
+    return state._replace(W=W, late=state.late.astype(np.float64, copy=False))
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type: ignore[no-untyped-def]
     """Algorithm 4 over order[start:]; where it stopped for want of slots, or len(order)."""

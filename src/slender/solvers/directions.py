@@ -1,21 +1,22 @@
 """LaRank's directions: how one example's dual coefficients move (larank.py has the recursion).
 
-A form of the SVM answers three questions of a kernel: how far to move an example's coefficients
-(`improve`), what it loses and how much of the gap it holds (`survey_one`), and whether it is at a
-corner where nothing can move (`at_bound`).
+A form of the SVM answers four questions of a kernel: how far to move an example's coefficients
+(`improve`), what it loses and how much of the gap it holds (`survey_one`), whether it is at a
+corner where nothing can move (`at_bound`), and which feasible point is next to it (`mend`).
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from ..rows.kernel import dot, scores
+from ..rows.kernel import KernelRows, dot, scores
 from ..verbs import method_of
-from .patterns import FREE, read_all, read_used
+from .patterns import FAST, FREE, read_all, read_used
 
-TIE = 1e-9  # a move leaves two gradients equal but for rounding: then the first class counts
+TIE = 1e-5  # of tau: a move leaves two gradients equal but for rounding, and the first class counts
 
 
 class Limits(NamedTuple):
@@ -25,6 +26,24 @@ class Limits(NamedTuple):
     kappa: float  # in units of U
     inner: int
     bias: float
+    tie: float
+
+
+class Exact(NamedTuple):
+    """How to compute a score in float64, and how far from it others may be (duality.py)."""
+
+    X: KernelRows
+    place: NDArray[np.intp]  # (rows of a block,) where they lie in X
+    W: NDArray[np.float64]  # (C, d)
+    c: NDArray[np.float64]  # (C,)
+    delta: NDArray[np.float64]  # (n,) the rounding of a score in float64
+    coarser: float  # times this: of a score as it was given
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def score64(exact, j, k):  # type: ignore[no-untyped-def]
+    """Class k's score of row j of the block."""
+    return dot(exact.X, exact.place[j], exact.W[k]) + exact.c[k]
 
 
 class Multiclass(NamedTuple):
@@ -52,9 +71,9 @@ class Multiclass(NamedTuple):
                 mine = pattern.classes[q] == y
                 g = (1.0 if mine else 0.0) - pattern.score[q]
                 room = (U if mine else 0.0) - pattern.beta[q]
-                if room > limits.kappa * U and g > g_grows + TIE:
+                if room > limits.kappa * U and g > g_grows + limits.tie:
                     grows, g_grows = q, g
-                if g < g_shrinks - TIE:
+                if g < g_shrinks - limits.tie:
                     shrinks, g_shrinks = q, g
             if grows < 0 or g_grows - g_shrinks <= limits.tau:
                 break
@@ -70,18 +89,31 @@ class Multiclass(NamedTuple):
             moves += 1
         return m, gain, moves
 
-    def survey(self, i, s, U, patterns):  # type: ignore[no-untyped-def]
-        """(loss, part of the gap) of example i with scores s."""
+    def survey(self, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
+        """(loss, what it may be off by, part of the gap) of example i, row j of a block.
+
+        The scores s say which classes may be the worst; those count with scores in float64.
+        """
         y = self.y[i]
-        worst, linear = 0.0, 0.0
+        own, worst = float(s[y]), 0.0
         for c in range(len(s)):
-            if c != y:
-                worst = max(worst, s[c] - s[y] + 1.0)
+            if c != y and s[c] - own + 1.0 > worst:
+                worst = s[c] - own + 1.0
+        loss, looked, own64 = 0.0, False, 0.0
+        least = worst - 4.0 * exact.coarser * exact.delta[i]
+        for c in range(len(s)):
+            # "not below" lets a NaN pass: what overflowed is computed again too
+            if c != y and not s[c] - own + 1.0 < least:
+                if not looked:
+                    own64, looked = score64(exact, j, y), True
+                loss = max(loss, score64(exact, j, c) - own64 + 1.0)
+        doubt = 2.0 * exact.delta[i] if looked else 0.0
+        linear = 0.0
         for q in range(patterns.beta.shape[1]):
             c = patterns.classes[i, q]
             if c != FREE:
                 linear += patterns.beta[i, q] * ((1.0 if c == y else 0.0) - s[c])
-        return worst, U * worst - linear
+        return loss, doubt, U * loss - linear
 
     def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
         """Is the pattern at a corner: U on its own class, -U on one other?"""
@@ -89,6 +121,22 @@ class Multiclass(NamedTuple):
         for q in range(m):
             inside += pattern.beta[q] != 0.0 and abs(pattern.beta[q]) != U
         return inside == 0
+
+    def mend(self, i, U, patterns):  # type: ignore[no-untyped-def]
+        """Others at most 0, the own class what they sum to, at most U."""
+        own, total = -1, 0.0
+        for q in range(patterns.beta.shape[1]):
+            if patterns.classes[i, q] == self.y[i]:
+                own = q
+            elif patterns.classes[i, q] != FREE:
+                patterns.beta[i, q] = min(patterns.beta[i, q], 0.0)
+                total -= patterns.beta[i, q]
+        if own < 0:  # the others are what rounding left of nothing
+            patterns.beta[i] = 0.0
+            return
+        if total > U:
+            patterns.beta[i] *= U / total
+        patterns.beta[i, own] = min(total, U)
 
 
 class Binary(NamedTuple):
@@ -112,13 +160,20 @@ class Binary(NamedTuple):
         pattern.beta[0] = sign * alpha
         return m, step * abs(g) - 0.5 * step * step * sq, 1
 
-    def survey(self, i, s, U, patterns):  # type: ignore[no-untyped-def]
-        margin = self.sign[i] * s[0]
-        loss = max(0.0, 1.0 - margin)
-        return loss, U * loss - abs(patterns.beta[i, 0]) * (1.0 - margin)
+    def survey(self, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
+        sign = self.sign[i]
+        margin = float(sign * s[0])
+        loss, doubt = 0.0, 0.0
+        if not 1.0 - margin < -exact.coarser * exact.delta[i]:
+            loss = max(0.0, 1.0 - sign * score64(exact, j, 0))
+            doubt = exact.delta[i]
+        return loss, doubt, U * loss - abs(patterns.beta[i, 0]) * (1.0 - margin)
 
     def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
         return abs(pattern.beta[0]) == U
+
+    def mend(self, i, U, patterns):  # type: ignore[no-untyped-def]
+        """A clipped step ends within its bounds."""
 
 
 Form = Multiclass | Binary
@@ -132,14 +187,19 @@ def improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: igno
     return form.improve(i, X, U, sq, used_only, limits, state, pattern)
 
 
-def survey_one(form, i, s, U, patterns):  # type: ignore[no-untyped-def]
-    """Loss of example i and its part of the gap."""
-    return form.survey(i, s, U, patterns)
+def survey_one(form, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
+    """Loss of example i, what it may be off by, and its part of the gap."""
+    return form.survey(i, j, s, U, patterns, exact)
 
 
 def at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
     """Are all coefficients of example i at a bound?"""
     return form.at_bound(i, U, pattern, m)
+
+
+def mend(form, i, U, patterns):  # type: ignore[no-untyped-def]
+    """Put the coefficients of example i on the feasible point next to them."""
+    form.mend(i, U, patterns)
 
 
 @overload(improve, jit_options={"forceinline": True})
@@ -151,12 +211,18 @@ def _improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ign
 
 
 @overload(survey_one, jit_options={"forceinline": True})
-def _survey_one(form, i, s, U, patterns):  # type: ignore[no-untyped-def]
+def _survey_one(form, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
     method = method_of(form, "survey")
-    return lambda form, i, s, U, patterns: method(form, i, s, U, patterns)
+    return lambda form, i, j, s, U, patterns, exact: method(form, i, j, s, U, patterns, exact)
 
 
 @overload(at_bound, jit_options={"forceinline": True})
 def _at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
     method = method_of(form, "at_bound")
     return lambda form, i, U, pattern, m: method(form, i, U, pattern, m)
+
+
+@overload(mend)
+def _mend(form, i, U, patterns):  # type: ignore[no-untyped-def]
+    method = method_of(form, "mend")
+    return lambda form, i, U, patterns: method(form, i, U, patterns)

@@ -25,9 +25,16 @@ Active selection.  After a pass the gap is computed, and it is a sum over exampl
 
     primal - dual  =  mu Σ_i max_δ { δᵀg_i : β_i + δ feasible },
 
-so that the next pass need only visit as fresh ones those that hold nearly all of it.  With W the
-kernel's own, which drifts from Σ β_i x_iᵀ by rounding, the sum falls short of primal - dual by
-mu/2 ‖W - Σ β_i x_iᵀ‖² only: the drift counts squared.
+so that the next pass need only visit as fresh ones those that hold nearly all of it.  The parts
+are to the digits of the scores; the gap itself is proved in duality.py.
+
+Thresholds.  If no example can move by more than tau with room for kappa, their parts of the gap
+are at most U_i tau and what little kappa holds back.  So when nothing moves, the gap is compared
+with mu Σ U_i tau: tau goes down if it is what is in the way, else kappa does, else it is rounding.
+
+Rounding.  After each pass W is Σ β_i x_iᵀ again, rounded to the rows' dtype.  Once the gap is less
+than float32 scores can show, W becomes float64 (the rows stay as they are, and are widened number
+by number); what is kept in the end is rounded once.
 
 Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
 measured to cost half to four fifths more operations than one.  Once the scores of an example are
@@ -35,15 +42,14 @@ known, up to `inner` moves are made on it before W follows (each costs C numbers
 `inner=1` is the paper's single move.  The directions themselves are in directions.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..rows import Rows, product
-from .directions import Form, Limits, at_bound, improve, survey_one
+from .directions import TIE, Form, Limits, at_bound, improve
 from .patterns import FAST, Patterns, fits, follow, scratch, support, with_room, write
 
 PROCESS, REPROCESS, OPTIMIZE = 0, 1, 2
@@ -105,6 +111,15 @@ class LaRank:
             list_pattern(i, True, state)
         return state
 
+    def lowered(self, share: float) -> "LaRank | None":
+        """The thresholds' next values when nothing moves; None if they are not in the way.
+
+        `share` is the gap in units of mu Σ U_i: what tau would be if it held back all of it.
+        """
+        if self.tau > 0.5 * share:
+            return replace(self, tau=0.01 * share)
+        return replace(self, kappa=0.0) if self.kappa > 0.0 else None
+
     def sweep_over(
         self,
         form: Form,
@@ -115,7 +130,7 @@ class LaRank:
         rng: np.random.Generator,
     ) -> State:
         """Every example of `order` once as a fresh one, and what is drawn in between."""
-        limits = Limits(self.tau, self.kappa, self.inner, self.bias)
+        limits = Limits(self.tau, self.kappa, self.inner, self.bias, TIE * self.tau)
         pattern = scratch(len(state.W))
         size = min(DRAWS, DRAWS_A_VISIT * (len(order) + 1))
         draws = rng.random(size)
@@ -220,33 +235,9 @@ def choose(adaptive, kind, draws, counters, rates):  # type: ignore[no-untyped-d
         counters[KIND] = OPTIMIZE
 
 
-def survey(
-    form: Form, rows: Rows, state: State, bias: float, U: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Every example's loss, and its part of the gap in units of 1/mu."""
-    losses, gaps = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
-    W = state.W
-    WT, b = np.ascontiguousarray(W.T), (bias * state.b).astype(W.dtype)
-
-    def work(lo: int, hi: int, block: Any) -> None:
-        S = np.empty((hi - lo, len(W)), W.dtype)
-        product(block, WT, S)
-        S += b
-        survey_block(form, lo, S, U, state.patterns, losses, gaps)
-
-    rows.each_block(work, len(W) * W.itemsize)
-    return losses, gaps
-
-
-@njit(cache=True, nogil=True)
-def survey_block(form, lo, S, U, patterns, losses, gaps):  # type: ignore[no-untyped-def]
-    for j in range(len(S)):
-        i = lo + j
-        losses[i], gaps[i] = survey_one(form, i, S[j], U[i], patterns)
-
-
 def worth_a_visit(gaps: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The fewest examples that hold COVERED of the gap."""
+    """The fewest examples that hold COVERED of the gap; rounding may leave a part below 0."""
+    gaps = np.maximum(gaps, 0.0)
     order = np.argsort(-gaps)
     held = np.cumsum(gaps[order])
     enough = np.searchsorted(held, COVERED * held[-1]) + 1

@@ -24,8 +24,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..rows import Rows, add_product, map_blocks
-from ..rows.kernel import axpy
+from ..rows import Rows, map_blocks
+from ..rows.kernel import KernelRows, axpy, kernel_rows
 
 FREE = -1  # a slot that no class has
 FIRST_SLOTS = 4
@@ -74,27 +74,40 @@ def scratch(n_rows: int) -> Pattern:
     return Pattern(np.zeros(n_rows, np.int32), *(np.zeros(n_rows) for _ in range(3)))
 
 
+def reader(rows: Rows, lo: int, hi: int, block: Any) -> tuple[KernelRows, NDArray[np.intp]]:
+    """A block as a kernel reads it, and where its rows lie in that."""
+    if isinstance(block, np.ndarray):
+        return kernel_rows(block), np.arange(hi - lo)
+    return rows.take(np.arange(lo, hi))
+
+
 def primal_weights(
     rows: Rows, patterns: Patterns, n_rows: int, bias: float
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """[W, b] = Σ_i β_i [x_i, bias]ᵀ, anew: what a kernel adds up drifts by rounding."""
-    shape = (n_rows, rows.shape[1])
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[W, b] = Σ_i β_i [x_i, bias]ᵀ, anew and in float64: what a kernel adds up drifts."""
 
-    def start() -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        return np.zeros(shape, rows.dtype), np.empty(shape, rows.dtype), np.zeros(n_rows)
+    def start() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.zeros((n_rows, rows.shape[1])), np.zeros(n_rows)
 
     def work(mine: Any, lo: int, hi: int, block: Any) -> None:
-        W, unused, b = mine
-        B = np.zeros((hi - lo, n_rows), rows.dtype)
-        spread(patterns, lo, B)
-        add_product(B, block, W, unused)
-        b += bias * B.sum(axis=0, dtype=np.float64)
+        add_patterns(*reader(rows, lo, hi, block), lo, patterns, bias, *mine)
 
-    (W, _, b), *others = map_blocks(rows, start, work, n_rows * rows.dtype.itemsize)
-    for other, _, other_b in others:
+    (W, b), *others = map_blocks(rows, start, work)
+    for other, other_b in others:
         W += other
         b += other_b
     return W, b
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def add_patterns(X, index, lo, patterns, bias, W, b):  # type: ignore[no-untyped-def]
+    """[W, b] += Σ β [x, bias]ᵀ over the examples from lo on: only coefficients cost anything."""
+    for j in range(len(index)):
+        for q in range(patterns.beta.shape[1]):
+            beta, c = patterns.beta[lo + j, q], patterns.classes[lo + j, q]
+            if beta != 0.0:
+                axpy(X, beta, index[j], W[c])
+                b[c] += beta * bias
 
 
 def squared(W: NDArray[Any], b: NDArray[np.float64]) -> float:
@@ -118,14 +131,26 @@ def spread(patterns, lo, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def linear_term(patterns, y):  # type: ignore[no-untyped-def]
-    """Σ_i β_i^{y_i}."""
+def linear_term(patterns):  # type: ignore[no-untyped-def]
+    """Σ_i β_i^{y_i}, or Σ α_i: of an example's coefficients the largest, since they sum to 0."""
     total = 0.0
-    for i in range(len(y)):
+    for i in range(len(patterns.beta)):
+        largest = 0.0
         for q in range(patterns.beta.shape[1]):
-            if patterns.classes[i, q] == y[i]:
-                total += patterns.beta[i, q]
+            largest = max(largest, abs(patterns.beta[i, q]))
+        total += largest
     return total
+
+
+@njit(cache=True, nogil=True)
+def magnitudes(patterns, sq, n_rows):  # type: ignore[no-untyped-def]
+    """Σ_i |β_ic| ‖x_i‖ for every class row c."""
+    out = np.zeros(n_rows)
+    for i in range(len(sq)):
+        for q in range(patterns.beta.shape[1]):
+            if patterns.classes[i, q] != FREE:
+                out[patterns.classes[i, q]] += abs(patterns.beta[i, q]) * np.sqrt(sq[i])
+    return out
 
 
 @njit(cache=True, nogil=True, forceinline=True)
