@@ -96,19 +96,17 @@ def doubled(coef, intercept):
     return np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
 
 
-def liblinear(problem, binary, max_iter=3000):
-    """LIBLINEAR's model in float64: good, if not always the best."""
+def single(coef, intercept):
+    """One with two rows as a binary model."""
+    return (coef, intercept) if len(coef) == 1 else (coef[1:] - coef[:1], np.diff(intercept))
+
+
+def liblinear(problem):
+    """LIBLINEAR's model of the Crammer-Singer SVM in float64."""
     X, y, weight, C, _ = problem
-    column = np.full((len(y), 1), problem.bias)
-    wide = np.hstack([X.astype(float), column])
+    wide = np.hstack([X.astype(float), np.full((len(y), 1), problem.bias)])
     svm = LinearSVC(
-        C=C,
-        loss="hinge",
-        multi_class="ovr" if binary else "crammer_singer",
-        fit_intercept=False,
-        tol=1e-9,
-        max_iter=max_iter,
-        random_state=0,
+        C=C, multi_class="crammer_singer", fit_intercept=False, tol=1e-9, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

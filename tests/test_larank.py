@@ -180,12 +180,11 @@ def test_every_refinement_reaches_the_gap(data, options):
     assert model.gap_ <= 1e-2 * model.objective_
 
 
-def test_a_round_ends_when_nothing_moves(data):
-    """Every coefficient at its bound, the gap closed: a round is one look at what is left."""
-    model = LaRankClassifier(1e-6, passes=10, tol=None, random_state=0).fit(*data[:2])
-    work = [record["operations"] for record in model.trace_]
-    assert model.gap_ <= 1e-4 * model.objective_
-    assert work[-1] - work[-2] < 0.6 * len(data.y_train) * 10
+def test_a_fit_ends_when_rounding_is_all_that_moves(data):
+    """Without tol: down to the last digits, and then not through what is left of the passes."""
+    model = LaRankClassifier(1e-6, passes=200, tol=None, random_state=0).fit(*data[:2])
+    assert model.gap_ <= 1e-12 * model.objective_
+    assert model.n_iter_ < 100
 
 
 def test_a_seed_reproduces_a_run(data):

@@ -117,7 +117,7 @@ class BCFWClassifier(SVMClassifier):
             solver = FrankWolfe(self.batch_size or 1, bool(self.averaging))
             W = np.zeros((C, rows.shape[1]), rows.dtype)
             state = solver.init(empty(rows.shape[0], C), W)
-        kept, best = Kept(W, state.b), -np.inf
+        kept, best = Kept(W, state.b), 0.0
         self.trace_ = []
 
         def epoch() -> Record:

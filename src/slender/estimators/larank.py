@@ -6,18 +6,14 @@ from typing import Any
 import numpy as np
 
 from ..rows import as_rows, one_blas_thread, stack
+from ..solvers.ascent import Ascent
 from ..solvers.directions import Binary, Form, Multiclass
-from ..solvers.duality import Terms, dual_point, primal_point, row_squares
-from ..solvers.larank import MOVES, OPERATIONS, Data, LaRank, worth_a_visit
+from ..solvers.duality import Terms, row_squares
+from ..solvers.larank import MOVES, OPERATIONS, LaRank
 from ..solvers.loop import Clock, Record
 from ..solvers.patterns import Patterns, empty, support, with_slots
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, generator
-
-# Of the products with rows of W that visiting every example takes.  A few examples may be all that
-# is worth a visit; they are gone over until this much is done, since the gap costs a pass too.
-ROUND = 1.0
-PATIENCE = 3  # passes in a row that moved but did not raise the dual: what moves is rounding
 
 
 class LaRankClassifier(SVMClassifier):
@@ -193,12 +189,10 @@ class LaRankClassifier(SVMClassifier):
             if self._bias is None:
                 self._bias = self._constant(sq, examples)
             bias = self._bias
-            data = Data(self.C * examples.weight, sq + bias**2)
-            terms = Terms(*data, bias)
+            terms = Terms(self.C * examples.weight, sq + bias**2, bias)
             form: Form = Multiclass(examples.y)
             if n_rows == 1:
                 form = Binary(np.where(examples.y == 1, 1, -1).astype(np.int8))
-            X, _ = rows.take(np.arange(rows.shape[0]))
             solver = LaRank(
                 self.tau,
                 self.kappa,
@@ -207,62 +201,33 @@ class LaRankClassifier(SVMClassifier):
                 bool(self.skip_bound),
                 bias,
             )
-            dual = dual_point(form, rows, terms, patterns, n_rows)
-            kept = dual.rounded(rows.dtype, bias)
-            state = solver.init(patterns, kept.W, dual.b)
-        everything = np.flatnonzero(examples.weight)
-        everything = everything[everything >= n_kept]
-        fresh, best, vain, at_rest = everything, -np.inf, 0, False
+            visits = np.flatnonzero(examples.weight)
+            visits = visits[visits >= n_kept]
+            ascent = Ascent(form, rows, terms, solver, patterns, n_rows, visits, bool(self.active))
         mu = 1.0 / (self._n_seen * self.C)
 
         def epoch() -> Record:
-            nonlocal solver, state, fresh, kept, best, vain, at_rest
-            before = state.counters[MOVES]
-            enough = state.counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
-            moves = -1
-            # until the work is done, or nothing moves any more
-            while state.counters[OPERATIONS] < enough and state.counters[MOVES] > moves:
-                moves = state.counters[MOVES]
-                order = self._rng.permutation(fresh)
-                state = solver.sweep_over(form, state, X, data, order, self._rng)
-
-            dual = dual_point(form, rows, terms, state.patterns, n_rows)
-            kept = dual.rounded(rows.dtype, bias)
-            primal = primal_point(form, rows, terms, state.patterns, kept)
-            vain = 0 if dual.value > best else vain + 1
-            best = max(best, dual.value)
-            gap = max(0.0, primal.value + primal.rounding - best)
-            # rows of earlier calls that are gone had no loss when they were seen
-            known = self._n_seen == examples.n
+            ascent.sweep(self._rng)
+            proof = ascent.prove()
+            patterns, counters = ascent.state.patterns, ascent.state.counters
             record = {
-                "objective": mu * primal.value,
-                "gap": mu * gap if known else np.inf,
-                "dual": mu * best,
-                "support": float(len(support(state.patterns))),
-                "moves": float(state.counters[MOVES]),
-                "operations": float(state.counters[OPERATIONS]),
+                # rows of earlier calls that are gone had no loss when they were seen
+                "objective": mu * proof.primal.value,
+                "gap": mu * proof.gap if self._n_seen == examples.n else np.inf,
+                "dual": mu * proof.best,
+                "support": float(len(support(patterns))),
+                "moves": float(counters[MOVES]),
+                "operations": float(counters[OPERATIONS]),
             }
-
-            narrow = state.W.dtype != np.float64
             if not self._reached(record):
-                rounded = vain == PATIENCE or (narrow and gap <= primal.blur)
-                if not rounded and state.counters[MOVES] == before:
-                    lowered = solver.lowered(gap / data.U.sum())
-                    rounded, solver = lowered is None, lowered or solver
-                at_rest = rounded and not narrow
-                narrow = narrow and not rounded
-            state = state._replace(W=kept.W if narrow else dual.W, b=dual.b)
-            # beyond float32 the parts say more of how the weights are rounded than of the dual
-            fresh = everything
-            if self.active and state.W.dtype == kept.W.dtype:
-                fresh = worth_a_visit(primal.parts)
+                ascent.adapt(proof)
             return record
 
         with one_blas_thread():
-            epochs = self._epochs(epoch, passes, lambda: at_rest)
-            self._run(epochs, self._clock, lambda: (kept.W.copy(), kept.c))
-        self._stream = (examples, state.patterns)
-        return at_rest
+            epochs = self._epochs(epoch, passes, lambda: ascent.at_rest)
+            self._run(epochs, self._clock, lambda: (ascent.kept.W.copy(), ascent.kept.c))
+        self._stream = (examples, ascent.state.patterns)
+        return ascent.at_rest
 
     def _check(self) -> None:
         check_positive("C", self.C)

@@ -1,8 +1,8 @@
 """LaRank's directions: how one example's dual coefficients move (larank.py has the recursion).
 
 A form of the SVM answers four questions of a kernel: how far to move an example's coefficients
-(`improve`), what it loses and how much of the gap it holds (`survey_one`), whether it is at a
-corner where nothing can move (`at_bound`), and which feasible point is next to it (`mend`).
+(`improve`), by what margin it is classified (`survey_one`), whether it is at a corner where nothing
+can move (`at_bound`), and which feasible point is next to it (`mend`).
 """
 
 from typing import NamedTuple
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ..rows.kernel import KernelRows, dot, scores
 from ..verbs import method_of
-from .patterns import FAST, FREE, read_all, read_used
+from .patterns import FAST, FREE, read_all, read_used, shorten
 
 TIE = 1e-5  # of tau: a move leaves two gradients equal but for rounding, and the first class counts
+MANY = 32  # classes: from here on it pays to look for those that can move
 
 
 class Limits(NamedTuple):
@@ -52,7 +53,7 @@ class Multiclass(NamedTuple):
     y: NDArray[np.int32]  # (n,)
 
     def improve(self, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
-        """(classes looked at, dual gain, moves) for example i, left in `pattern`."""
+        """(products made, classes left in `pattern`, dual gain, moves) for example i."""
         y = self.y[i]
         if used_only:
             m = read_used(state.patterns, i, pattern)
@@ -63,6 +64,9 @@ class Multiclass(NamedTuple):
             scores(X, i, state.W, pattern.score)
         for q in range(m):
             pattern.score[q] += limits.bias * state.b[pattern.classes[q]]
+        products = m
+        if not used_only and m > MANY:
+            m = shorten(pattern, y, limits.inner + 1)
         gain, moves = 0.0, 0
         while moves < limits.inner:
             grows, shrinks = -1, 0
@@ -87,33 +91,25 @@ class Multiclass(NamedTuple):
             pattern.score[shrinks] -= step * sq
             gain += step * slope - step * step * sq
             moves += 1
-        return m, gain, moves
+        return products, m, gain, moves
 
-    def survey(self, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
-        """(loss, what it may be off by, part of the gap) of example i, row j of a block.
+    def survey(self, i, j, s, exact):  # type: ignore[no-untyped-def]
+        """(margin, what it may be off by) of example i, row j of a block.
 
-        The scores s say which classes may be the worst; those count with scores in float64.
+        The scores s say which classes may be nearest; those count with scores in float64.
         """
-        y = self.y[i]
-        own, worst = float(s[y]), 0.0
+        y, delta = self.y[i], exact.coarser * exact.delta[i]
+        own, nearest = float(s[y]), np.inf
         for c in range(len(s)):
-            if c != y and s[c] - own + 1.0 > worst:
-                worst = s[c] - own + 1.0
-        loss, looked, own64 = 0.0, False, 0.0
-        least = worst - 4.0 * exact.coarser * exact.delta[i]
+            if c != y:
+                nearest = min(nearest, own - s[c])
+        if nearest > 1.0 + 2.0 * delta:
+            return nearest, 0.0  # no loss, whatever its digits
+        own64, margin = score64(exact, j, y), np.inf
         for c in range(len(s)):
-            # "not below" lets a NaN pass: what overflowed is computed again too
-            if c != y and not s[c] - own + 1.0 < least:
-                if not looked:
-                    own64, looked = score64(exact, j, y), True
-                loss = max(loss, score64(exact, j, c) - own64 + 1.0)
-        doubt = 2.0 * exact.delta[i] if looked else 0.0
-        linear = 0.0
-        for q in range(patterns.beta.shape[1]):
-            c = patterns.classes[i, q]
-            if c != FREE:
-                linear += patterns.beta[i, q] * ((1.0 if c == y else 0.0) - s[c])
-        return loss, doubt, U * loss - linear
+            if c != y and own - s[c] <= nearest + 4.0 * delta:
+                margin = min(margin, own64 - score64(exact, j, c))
+        return margin, (2.0 * exact.delta[i] if margin <= 1.0 + 2.0 * exact.delta[i] else 0.0)
 
     def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
         """Is the pattern at a corner: U on its own class, -U on one other?"""
@@ -151,23 +147,21 @@ class Binary(NamedTuple):
         g = 1.0 - sign * (dot(X, i, state.W[0]) + limits.bias * state.b[0])
         room = U - alpha if g > 0.0 else alpha
         if abs(g) <= limits.tau or room <= limits.kappa * U:
-            return m, 0.0, 0
+            return m, m, 0.0, 0
         step = room if sq <= 0.0 else min(abs(g) / sq, room)
         if step == room:
             alpha = U if g > 0.0 else 0.0
         else:
             alpha += step if g > 0.0 else -step
         pattern.beta[0] = sign * alpha
-        return m, step * abs(g) - 0.5 * step * step * sq, 1
+        return m, m, step * abs(g) - 0.5 * step * step * sq, 1
 
-    def survey(self, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
-        sign = self.sign[i]
-        margin = float(sign * s[0])
-        loss, doubt = 0.0, 0.0
-        if not 1.0 - margin < -exact.coarser * exact.delta[i]:
-            loss = max(0.0, 1.0 - sign * score64(exact, j, 0))
-            doubt = exact.delta[i]
-        return loss, doubt, U * loss - abs(patterns.beta[i, 0]) * (1.0 - margin)
+    def survey(self, i, j, s, exact):  # type: ignore[no-untyped-def]
+        margin = float(self.sign[i] * s[0])
+        if margin > 1.0 + exact.coarser * exact.delta[i]:
+            return margin, 0.0
+        margin = self.sign[i] * score64(exact, j, 0)
+        return margin, (exact.delta[i] if margin <= 1.0 + exact.delta[i] else 0.0)
 
     def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
         return abs(pattern.beta[0]) == U
@@ -187,9 +181,9 @@ def improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: igno
     return form.improve(i, X, U, sq, used_only, limits, state, pattern)
 
 
-def survey_one(form, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
-    """Loss of example i, what it may be off by, and its part of the gap."""
-    return form.survey(i, j, s, U, patterns, exact)
+def survey_one(form, i, j, s, exact):  # type: ignore[no-untyped-def]
+    """Margin of example i, by how much its own score is ahead, and what it may be off by."""
+    return form.survey(i, j, s, exact)
 
 
 def at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
@@ -211,9 +205,9 @@ def _improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ign
 
 
 @overload(survey_one, jit_options={"forceinline": True})
-def _survey_one(form, i, j, s, U, patterns, exact):  # type: ignore[no-untyped-def]
+def _survey_one(form, i, j, s, exact):  # type: ignore[no-untyped-def]
     method = method_of(form, "survey")
-    return lambda form, i, j, s, U, patterns, exact: method(form, i, j, s, U, patterns, exact)
+    return lambda form, i, j, s, exact: method(form, i, j, s, exact)
 
 
 @overload(at_bound, jit_options={"forceinline": True})

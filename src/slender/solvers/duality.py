@@ -21,10 +21,10 @@ P.  A score of the dtype of the rows is off by at most
 
     δ_i = eps ( sqrt(d + 2) max_c ‖W_c‖ ‖x_i‖ + 1 ),
 
-the 1 for that of the margin, and the difference of two by 2 δ_i.  So the class that attains the loss is among those within 4 δ_i of the
-largest margin.  Scores of float32 only say which classes these are, mostly one, and those few are
-computed again in float64: a loss of float64 at the price of a product in float32.  With the δ_i of
-float64, and n the rows,
+the 1 for the margin's own, and a margin, the difference of two, by 2 δ_i.  So the class that
+attains the loss is among those within 4 δ_i of the least margin.  Scores of float32 only say which
+classes these are, mostly one, and those few are computed again in float64: a loss of float64 at the
+price of a product in float32.  With the δ_i of float64,
 
     r_P = Σ_i U_i 2 δ_i + eps sqrt(n) P,
 
@@ -40,9 +40,10 @@ from numpy.typing import NDArray
 from ..rows import Rows, product
 from ..rows.kernel import axpy, dot
 from .directions import Exact, Form, mend, survey_one
-from .patterns import FAST, Patterns, linear_term, magnitudes, primal_weights, reader
+from .patterns import FAST, FREE, Patterns, linear_term, magnitudes, primal_weights, reader
 
 EPS = float(np.finfo(np.float64).eps)
+HEADROOM = 16.0  # between a score and the largest number
 
 
 class Kept(NamedTuple):
@@ -59,9 +60,10 @@ class Dual(NamedTuple):
     b: NDArray[np.float64]  # (C,) weights of the constant column
     value: float  # D - r_D
 
-    def rounded(self, dtype: Any, bias: float) -> Kept:
-        """The weights as numbers of this dtype."""
-        return Kept(self.W.astype(dtype), (bias * self.b).astype(dtype))
+    def rounded(self, dtype: Any, bias: float, length: float = 1.0) -> Kept:
+        """`length` times the weights as numbers of this dtype."""
+        W = np.multiply(self.W, length, out=np.empty(self.W.shape, dtype), casting="same_kind")
+        return Kept(W, (length * bias * self.b).astype(dtype))
 
 
 class Primal(NamedTuple):
@@ -70,7 +72,8 @@ class Primal(NamedTuple):
     value: float  # P
     rounding: float  # r_P
     blur: float  # what the scores' own dtype hides: the gap of which a kernel can see nothing
-    parts: NDArray[np.float64]  # (n,) of the gap, to the digits of the scores
+    parts: NDArray[np.float64]  # (n,) of the gap at W / length, to the digits of the scores
+    factor: float  # times this W would be better
 
 
 class Terms(NamedTuple):
@@ -111,7 +114,9 @@ def dual_point(form: Form, rows: Rows, data: Terms, patterns: Patterns, n_rows: 
     return Dual(W, b, float(linear - 0.5 * square - rounding))
 
 
-def primal_point(form: Form, rows: Rows, data: Terms, patterns: Patterns, at: Kept) -> Primal:
+def primal_point(
+    form: Form, rows: Rows, data: Terms, patterns: Patterns, at: Kept, length: float = 1.0
+) -> Primal:
     """P and r_P at these weights; every example's part of the gap."""
     W, c = at
     n, d = rows.shape
@@ -120,23 +125,42 @@ def primal_point(form: Form, rows: Rows, data: Terms, patterns: Patterns, at: Ke
     squares = squared_norms(W, wide_c / (bias or 1.0))  # without a constant column c is 0
     lengths = np.sqrt(squares.max() * sq)  # at least |scores|
     delta = EPS * (np.sqrt(d + 2) * lengths + 1.0)
-    coarser = float(np.finfo(W.dtype).eps) / EPS
-    WT = np.ascontiguousarray(W.T)
-    losses, doubts, parts = np.zeros(n), np.zeros(n), np.zeros(n)
+    # in the dtype of the weights, if that can hold them
+    dtype = W.dtype if lengths.max() < np.finfo(W.dtype).max / HEADROOM else np.dtype(np.float64)
+    coarser = float(np.finfo(dtype).eps) / EPS
+    WT = np.ascontiguousarray(W.T, dtype)
+    margins, doubts, parts = np.zeros(n), np.zeros(n), np.zeros(n)
 
     def work(lo: int, hi: int, block: Any) -> None:
-        S = np.empty((hi - lo, len(W)), W.dtype)
+        S = np.empty((hi - lo, len(W)), dtype)
         product(block, WT, S)
         S += c
         X, place = reader(rows, lo, hi, block)
         exact = Exact(X, place, wide, wide_c, delta, coarser)
-        survey_block(form, lo, S, U, patterns, exact, losses, doubts, parts)
+        survey_block(form, lo, S, U, patterns, exact, length, margins, doubts, parts)
 
-    rows.each_block(work, len(W) * W.itemsize)
-    value = float(U @ losses + 0.5 * squares.sum())
+    rows.each_block(work, len(W) * dtype.itemsize)
+    square = float(squares.sum())
+    value = float(U @ np.maximum(0.0, 1.0 - margins)) + 0.5 * square
     rounding = float(U @ doubts) + EPS * np.sqrt(n) * value
-    blur = 2.0 * coarser * EPS * float(U @ lengths)
-    return Primal(value, rounding, blur, parts)
+    blur = coarser * EPS * lengths
+    factor = best_factor(margins - blur, U, square)
+    return Primal(value, rounding, 2.0 * float(U @ blur), parts, factor)
+
+
+def best_factor(margins: NDArray[np.float64], U: NDArray[np.float64], square: float) -> float:
+    """t that minimises ½ t² square + Σ U_i max(0, 1 - t margin_i), parabolas between 1/margins."""
+    ahead = (margins > 0.0) & (U > 0.0)
+    ends = 1.0 / margins[ahead]
+    order = np.argsort(ends)
+    ends, pull = ends[order], (U[ahead] * margins[ahead])[order]
+    # the sum of U margin over the examples that still have a loss below each end
+    left = np.cumsum(pull[::-1])[::-1] + U[~ahead] @ margins[~ahead]
+    if not len(ends) or square == 0.0:
+        return 1.0
+    k = min(int(np.searchsorted(ends * square - left, 0.0)), len(ends) - 1)
+    t = min(left[k] / square, ends[k])
+    return float(max(t, ends[k - 1]) if k > 0 else t)
 
 
 def squared_norms(W: NDArray[Any], b: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -152,7 +176,14 @@ def mend_all(form, U, patterns):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def survey_block(form, lo, S, U, patterns, exact, losses, doubts, parts):  # type: ignore[no-untyped-def]
+def survey_block(form, lo, S, U, patterns, exact, length, margins, doubts, parts):  # type: ignore[no-untyped-def]
     for j in range(len(S)):
         i = lo + j
-        losses[i], doubts[i], parts[i] = survey_one(form, i, j, S[j], U[i], patterns, exact)
+        margins[i], doubts[i] = survey_one(form, i, j, S[j], exact)
+        linear, inner = 0.0, 0.0  # β^y, or α, and βᵀ s
+        for q in range(patterns.beta.shape[1]):
+            beta, c = patterns.beta[i, q], patterns.classes[i, q]
+            if c != FREE:
+                linear, inner = max(linear, abs(beta)), inner + beta * S[j, c]
+        loss = max(0.0, 1.0 - margins[i] / length)
+        parts[i] = max(0.0, U[i] * loss - linear + inner / length)

@@ -21,25 +21,11 @@ Which of the three comes next is drawn in proportion to their dual gains per ope
 means with rate ADAPT, none below 1/FLOOR of the sum.  An operation is a product with one row of W,
 not a second, so that a seed reproduces a run.
 
-Active selection.  After a pass the gap is computed, and it is a sum over examples,
-
-    primal - dual  =  mu Σ_i max_δ { δᵀg_i : β_i + δ feasible },
-
-so that the next pass need only visit as fresh ones those that hold nearly all of it.  The parts
-are to the digits of the scores; the gap itself is proved in duality.py.
-
-Thresholds.  If no example can move by more than tau with room for kappa, their parts of the gap
-are at most U_i tau and what little kappa holds back.  So when nothing moves, the gap is compared
-with mu Σ U_i tau: tau goes down if it is what is in the way, else kappa does, else it is rounding.
-
-Rounding.  After each pass W is Σ β_i x_iᵀ again, rounded to the rows' dtype.  Once the gap is less
-than float32 scores can show, W becomes float64 (the rows stay as they are, and are widened number
-by number); what is kept in the end is rounded once.
-
 Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
 measured to cost half to four fifths more operations than one.  Once the scores of an example are
 known, up to `inner` moves are made on it before W follows (each costs C numbers, not C d);
-`inner=1` is the paper's single move.  The directions themselves are in directions.py.
+`inner=1` is the paper's single move.  The directions themselves are in directions.py,
+and what happens between two passes in ascent.py.
 """
 
 from dataclasses import dataclass, replace
@@ -190,10 +176,9 @@ def sweep(form, X, data, order, draws, limits, adaptive, skip_bound, state, patt
         else:
             i = state.listed[int(draws[counters[DRAWN]] * counters[LISTED])]
 
-        m, gain, moves = improve(
+        operations, m, gain, moves = improve(
             form, i, X, data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
         )
-        operations = m
         if moves > 0:
             if not fits(state.patterns, pattern, m):
                 return MORE_ROOM  # nothing was changed: the same again with more slots
@@ -236,8 +221,7 @@ def choose(adaptive, kind, draws, counters, rates):  # type: ignore[no-untyped-d
 
 
 def worth_a_visit(gaps: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The fewest examples that hold COVERED of the gap; rounding may leave a part below 0."""
-    gaps = np.maximum(gaps, 0.0)
+    """The fewest examples that hold COVERED of the gap."""
     order = np.argsort(-gaps)
     held = np.cumsum(gaps[order])
     enough = np.searchsorted(held, COVERED * held[-1]) + 1

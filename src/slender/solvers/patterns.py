@@ -180,6 +180,40 @@ def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, forceinline=True)
+def shorten(pattern, y, few):  # type: ignore[no-untyped-def]
+    """Keep class y, those with a coefficient and, of the others, the `few` best; how many.
+
+    Only classes with a coefficient and the class of the best score ever move: a move looks at
+    these few and not at thousands.
+    """
+    top = np.full(few, -np.inf)  # scores, the best first
+    for c in range(len(pattern.score)):
+        s = pattern.score[c]
+        if s > top[-1] and c != y and pattern.beta[c] == 0.0:
+            q = few - 1
+            while q > 0 and top[q - 1] < s:
+                top[q] = top[q - 1]
+                q -= 1
+            top[q] = s
+    m, equal = 0, 0  # of equals the first: as many as there are places for
+    for q in range(few):
+        equal += top[q] == top[-1]
+    for c in range(len(pattern.score)):
+        s = pattern.score[c]
+        if s < top[-1] and c != y and pattern.beta[c] == 0.0:
+            continue
+        if s == top[-1] and c != y and pattern.beta[c] == 0.0:
+            equal -= 1
+            if equal < 0:
+                continue
+        pattern.classes[m] = c
+        pattern.beta[m] = pattern.before[m] = pattern.beta[c]
+        pattern.score[m] = s
+        m += 1
+    return m
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def fits(patterns, pattern, m):  # type: ignore[no-untyped-def]
     """Are there slots enough for the first m of `pattern`?"""
     used = 0
