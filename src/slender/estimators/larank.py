@@ -11,7 +11,7 @@ from ..solvers.directions import Binary, Form, Multiclass
 from ..solvers.duality import Terms, row_squares
 from ..solvers.larank import MOVES, OPERATIONS, LaRank
 from ..solvers.loop import Clock, Record
-from ..solvers.patterns import Patterns, empty, support, with_slots
+from ..solvers.patterns import Patterns, chosen, empty, joined, support
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, generator
 
@@ -149,7 +149,7 @@ class LaRankClassifier(SVMClassifier):
             return self
         kept, old = self._support()
         self._n_seen += fresh.n
-        self._advance(_joined(kept, fresh), _stacked(old, patterns), len(kept.y), 1)
+        self._advance(_joined(kept, fresh), joined(old, patterns), len(kept.y), 1)
         return self
 
     def _support(self) -> tuple[Examples, Patterns]:
@@ -159,7 +159,7 @@ class LaRankClassifier(SVMClassifier):
         rows = as_rows(examples.rows.gather(kept))
         return (
             Examples(rows, examples.y[kept], examples.weight[kept]),
-            Patterns(patterns.classes[kept], patterns.beta[kept]),
+            chosen(patterns, kept),
         )
 
     def __getstate__(self) -> Any:
@@ -241,10 +241,3 @@ def _joined(a: Examples, b: Examples) -> Examples:
     everything = np.arange(b.rows.shape[0])
     rows = stack([a.rows.gather(np.arange(a.rows.shape[0])), b.rows.gather(everything)])
     return Examples(rows, np.concatenate([a.y, b.y]), np.concatenate([a.weight, b.weight]))
-
-
-def _stacked(a: Patterns, b: Patterns) -> Patterns:
-    """Patterns of both, with the slots of the wider one."""
-    K = max(a.beta.shape[1], b.beta.shape[1])
-    a, b = with_slots(a, K), with_slots(b, K)
-    return Patterns(np.vstack([a.classes, b.classes]), np.vstack([a.beta, b.beta]))

@@ -28,7 +28,19 @@ from numpy.typing import NDArray
 
 from ..rows import Rows, add_product, product
 from ..rows.kernel import scores
-from .patterns import FAST, Patterns, fits, follow, read_all, scratch, squared, with_room, write
+from .patterns import (
+    FAST,
+    Patterns,
+    fits,
+    follow,
+    own_slots,
+    read_all,
+    scratch,
+    squared,
+    wanted,
+    with_room,
+    write,
+)
 
 # Where each number stands in State.numbers.
 STEPS, SQUARE, LOSS, SQUARES = range(4)
@@ -149,7 +161,7 @@ def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type:
                 pattern.beta[c] = corner
             else:
                 pattern.beta[c] += gamma * (corner - pattern.beta[c])
-        if not fits(state.patterns, pattern, C):
+        if not fits(state.patterns, i, pattern, C):
             return p
 
         loss = pattern.score[k] - pattern.score[y[i]] + (1.0 if k != y[i] else 0.0)
@@ -183,8 +195,8 @@ def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
     square = squared(D, D_b)
     gamma = best_step(slope, square)  # line 3
 
-    while not move(state.patterns, block, data.y, data.U, k, gamma, scratch(C)):  # lines 4, 5
-        state = state._replace(patterns=with_room(state.patterns, C))
+    while more := move(state.patterns, block, data.y, data.U, k, gamma, scratch(C)):  # lines 4, 5
+        state = state._replace(patterns=with_room(state.patterns, more))
     numbers[LOSS] += loss
     numbers[SQUARES] += len(block) * numbers[SQUARE]
     numbers[STEPS] += 1.0
@@ -230,10 +242,10 @@ def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-d
         k[j] = most_violated(S[j], own)
         delta[j, own] += U[i]
         delta[j, k[j]] -= U[i]
-        for q in range(patterns.beta.shape[1]):
-            c = patterns.classes[i, q]
+        for q in own_slots(patterns, i):
+            c = patterns.classes[q]
             if c >= 0:
-                delta[j, c] -= patterns.beta[i, q]
+                delta[j, c] -= patterns.beta[q]
         slope += delta[j, own]
         for c in range(S.shape[1]):
             along += delta[j, c] * S[j, c]
@@ -243,7 +255,8 @@ def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def move(patterns, block, y, U, k, gamma, pattern):  # type: ignore[no-untyped-def]
-    """β <- β + γ δ for a block; False, and nothing done, where an example needs more slots."""
+    """β <- β + γ δ for a block and 0; or, with nothing done, how many more slots that takes."""
+    more = 0
     for leap in (False, True):  # look first
         for j in range(len(block)):
             i = block[j]
@@ -252,9 +265,11 @@ def move(patterns, block, y, U, k, gamma, pattern):  # type: ignore[no-untyped-d
                 pattern.beta[c] *= 1.0 - gamma
             pattern.beta[y[i]] += gamma * U[i]
             pattern.beta[k[j]] -= gamma * U[i]
-            if not leap and not fits(patterns, pattern, C):
-                return False
-            if not leap:
-                continue
-            write(patterns, i, pattern, C)
-    return True
+            if leap:
+                write(patterns, i, pattern, C)
+            else:
+                more += wanted(patterns, i, pattern, C)
+        if patterns.end[0] + more > len(patterns.beta):
+            return more
+        more = 0
+    return 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..rows.kernel import KernelRows, dot, scores
 from ..verbs import method_of
-from .patterns import FAST, FREE, read_all, read_used, shorten
+from .patterns import FAST, FREE, own_slots, read_all, read_used, shorten
 
 TIE = 1e-5  # of tau: a move leaves two gradients equal but for rounding, and the first class counts
 MANY = 32  # classes: from here on it pays to look for those that can move
@@ -121,18 +121,18 @@ class Multiclass(NamedTuple):
     def mend(self, i, U, patterns):  # type: ignore[no-untyped-def]
         """Others at most 0, the own class what they sum to, at most U."""
         own, total = -1, 0.0
-        for q in range(patterns.beta.shape[1]):
-            if patterns.classes[i, q] == self.y[i]:
+        for q in own_slots(patterns, i):
+            if patterns.classes[q] == self.y[i]:
                 own = q
-            elif patterns.classes[i, q] != FREE:
-                patterns.beta[i, q] = min(patterns.beta[i, q], 0.0)
-                total -= patterns.beta[i, q]
-        if own < 0:  # the others are what rounding left of nothing
-            patterns.beta[i] = 0.0
-            return
-        if total > U:
-            patterns.beta[i] *= U / total
-        patterns.beta[i, own] = min(total, U)
+            elif patterns.classes[q] != FREE:
+                patterns.beta[q] = min(patterns.beta[q], 0.0)
+                total -= patterns.beta[q]
+        # without an own class the others are what rounding left of nothing
+        share = 0.0 if own < 0 else min(1.0, U / total) if total > 0.0 else 1.0
+        for q in own_slots(patterns, i):
+            patterns.beta[q] *= share
+        if own >= 0:
+            patterns.beta[own] = min(total, U)
 
 
 class Binary(NamedTuple):

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from ..rows import Rows, product
 from ..rows.kernel import axpy, dot
 from .directions import Exact, Form, mend, survey_one
-from .patterns import FAST, FREE, Patterns, linear_term, magnitudes, primal_weights, reader
+from .patterns import FAST, FREE, Patterns, largest, magnitudes, own_slots, primal_weights, reader
 
 EPS = float(np.finfo(np.float64).eps)
 HEADROOM = 16.0  # between a score and the largest number
@@ -107,7 +107,7 @@ def dual_point(form: Form, rows: Rows, data: Terms, patterns: Patterns, n_rows: 
     """V and D - r_D; the patterns are mended."""
     mend_all(form, data.U, patterns)
     W, b = primal_weights(rows, patterns, n_rows, data.bias)
-    linear, square = linear_term(patterns), squared_norms(W, b).sum()
+    linear, square = largest(patterns).sum(), squared_norms(W, b).sum()
     unit = EPS * np.sqrt(rows.shape[0])
     off = unit * float(np.linalg.norm(magnitudes(patterns, data.sq, n_rows)))
     rounding = np.sqrt(square) * off + 0.5 * off**2 + unit * (linear + 0.5 * square)
@@ -181,8 +181,8 @@ def survey_block(form, lo, S, U, patterns, exact, length, margins, doubts, parts
         i = lo + j
         margins[i], doubts[i] = survey_one(form, i, j, S[j], exact)
         linear, inner = 0.0, 0.0  # β^y, or α, and βᵀ s
-        for q in range(patterns.beta.shape[1]):
-            beta, c = patterns.beta[i, q], patterns.classes[i, q]
+        for q in own_slots(patterns, i):
+            beta, c = patterns.beta[q], patterns.classes[q]
             if c != FREE:
                 linear, inner = max(linear, abs(beta)), inner + beta * S[j, c]
         loss = max(0.0, 1.0 - margins[i] / length)

@@ -83,7 +83,7 @@ class LaRank:
 
     def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> State:
         """From these patterns and their weights."""
-        n = len(patterns.beta)
+        n = len(patterns.first)
         state = State(
             W,
             b,
@@ -180,7 +180,7 @@ def sweep(form, X, data, order, draws, limits, adaptive, skip_bound, state, patt
             form, i, X, data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
         )
         if moves > 0:
-            if not fits(state.patterns, pattern, m):
+            if not fits(state.patterns, i, pattern, m):
                 return MORE_ROOM  # nothing was changed: the same again with more slots
             operations += follow(pattern, m, X, i, 1.0, limits.bias, state.W, state.b)
             write(state.patterns, i, pattern, m)
