@@ -73,6 +73,20 @@ def test_one_pass_equals_the_naive_twin(kind, adaptive, inner, skip_bound):
     assert state.counters[MOVES] == twin.moves
 
 
+def test_many_classes_equal_the_naive_twin():
+    """More than MANY: a move looks at the few classes that can move only."""
+    X, y = problem(9, n=120, C=40)
+    U = np.random.default_rng(5).uniform(0.2, 1.0, len(y))
+    state = solve(LaRank(inner=3), Multiclass(y), X, U, 40, n_fresh=60)
+    twin = naive.LaRank(X, y, 40, U, 1e-4, 1e-6, 3, True)
+    rng = np.random.default_rng(0)
+    twin.sweep(rng.permutation(len(y))[:60], rng.random(DRAWS), True)
+    beta = np.zeros((len(y), 40))
+    spread(state.patterns, 0, beta)
+    np.testing.assert_allclose(beta, twin.beta, atol=1e-9)
+    assert state.counters[MOVES] == twin.moves
+
+
 def test_binary_process_is_the_slides_step():
     X, y = problem(1, C=2)
     sign = np.where(y == 1, 1, -1).astype(np.int8)

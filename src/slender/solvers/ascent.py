@@ -8,8 +8,8 @@ so that the next pass need only visit as fresh ones those that hold nearly all o
 are to the digits of the scores; the gap itself is proved in duality.py.
 
 Thresholds.  If no example can move by more than tau with room for kappa, their parts of the gap
-are at most U_i tau, and what little kappa holds back.  So when nothing moves, tau goes down if
-Σ U_i tau is about the gap; else kappa does; else it is rounding.
+are at most U_i tau, and what little kappa holds back.  So when nothing moves, or next to nothing,
+tau goes down if Σ U_i tau is about the gap; else kappa does; else it is rounding.
 
 Rounding.  After each pass W is Σ β_i x_iᵀ again, rounded to the rows' dtype.  Once the gap is less
 than float32 scores can show, W becomes float64: the rows stay as they are and are widened number by
@@ -29,13 +29,18 @@ from ..rows import Rows
 from .directions import Form
 from .duality import Dual, Primal, Terms, dual_point, primal_point
 from .larank import MOVES, OPERATIONS, Data, LaRank, worth_a_visit
-from .patterns import Patterns
+from .patterns import Patterns, support
 
 # Of the products with rows of W that visiting every example takes.  A few examples may be all that
 # is worth a visit; they are gone over until this much is done, since the gap costs a pass too.
 ROUND = 1.0
+# Rows at a time where they must be copied (float16, integers): half of them fresh examples, half
+# support patterns to draw from, of all there are a random part.
+PORTION_BYTES = 16 * 2**20
 LONGEST = 10.0  # times W: beyond that it is too early for a length to help
-PATIENCE = 3  # passes in a row that moved but did not raise the dual: what moves is rounding
+SLOW = 1e-3  # of the gap: passes that raise the dual by less may be held back by the thresholds
+# Such passes in a row; and passes that neither raise it nor narrow the gap, which is rounding.
+PATIENCE = 5
 
 
 class Proof(NamedTuple):
@@ -64,23 +69,45 @@ class Ascent:
         """From these patterns; `visits` are the examples that may come as fresh ones."""
         self.form, self.rows, self.terms, self.solver = form, rows, terms, solver
         self.visits, self.active, self.fresh = visits, active, visits
-        self.X, _ = rows.take(np.arange(rows.shape[0]))
+        # rows that are read where they are say so by the place of the last one
+        last = rows.shape[0] - 1
+        self.copied = rows.take(np.array([last]))[1][0] != last
         dual = dual_point(form, rows, terms, patterns, n_rows)
         self.kept = dual.rounded(rows.dtype, terms.bias)
         self.state = solver.init(patterns, self.kept.W.copy(), dual.b)
-        self.length, self.best, self.vain = 1.0, 0.0, 0  # β = 0 has the dual value 0
+        self.length, self.best = 1.0, 0.0  # the dual value of β = 0
+        self.least, self.slow, self.vain = np.inf, 0, 0
         self.moved, self.at_rest = False, False
 
     def sweep(self, rng: np.random.Generator) -> None:
         """One pass: until its work is done, or nothing moves any more."""
-        data, counters = Data(self.terms.U, self.terms.sq), self.state.counters
+        counters = self.state.counters
         before, moves = counters[MOVES], -1
         enough = counters[OPERATIONS] + ROUND * self.rows.shape[0] * len(self.state.W)
         while counters[OPERATIONS] < enough and counters[MOVES] > moves:
             moves = counters[MOVES]
-            order = rng.permutation(self.fresh)
-            self.state = self.solver.sweep_over(self.form, self.state, self.X, data, order, rng)
+            self._visit(rng.permutation(self.fresh), rng)
         self.moved = bool(counters[MOVES] > before)
+
+    def _visit(self, order: NDArray[np.intp], rng: np.random.Generator) -> None:
+        """All of `order`; where rows must be copied, in portions with patterns to draw from."""
+        if not self.copied:
+            self._sweep(np.arange(self.rows.shape[0]), order, rng)
+            return
+        size = max(1, PORTION_BYTES // self.rows.row_bytes // 2)
+        for lo in range(0, len(order), size):
+            portion = order[lo : lo + size]
+            drawn = rng.permutation(support(self.state.patterns))[:size]
+            self.state = self.solver.listing(self.state, drawn)
+            self._sweep(np.union1d(portion, drawn), portion, rng)
+
+    def _sweep(
+        self, here: NDArray[np.intp], order: NDArray[np.intp], rng: np.random.Generator
+    ) -> None:
+        """One sweep with the rows `here` at hand."""
+        data, row_of = Data(self.terms.U, self.terms.sq), np.full(self.rows.shape[0], -1)
+        X, row_of[here] = self.rows.take(here)
+        self.state = self.solver.sweep_over(self.form, self.state, X, data, order, rng, row_of)
 
     def prove(self) -> Proof:
         """How far the weights kept are from the optimum."""
@@ -88,9 +115,12 @@ class Ascent:
         dual = dual_point(*arguments, len(self.state.W))
         self.kept = dual.rounded(self.rows.dtype, self.terms.bias, self.length)
         primal = primal_point(*arguments, self.kept, self.length)
-        self.vain = 0 if dual.value > self.best else self.vain + 1
+        rise = dual.value - self.best
         self.best = max(self.best, dual.value)
         gap = max(0.0, primal.value + primal.rounding - self.best)
+        self.slow = 0 if rise > SLOW * gap else self.slow + 1
+        self.vain = 0 if rise > 0.0 or gap < self.least else self.vain + 1
+        self.least = min(self.least, gap)
         W = dual.W.astype(self.state.W.dtype, copy=False)
         self.state = self.state._replace(W=W, b=dual.b)
         return Proof(primal, dual, self.best, gap)
@@ -101,9 +131,12 @@ class Ascent:
         self.length = float(np.clip(self.length * primal.factor, 1.0, LONGEST))
         narrow = self.state.W.dtype != np.float64
         rounded = narrow and primal.parts.sum() <= primal.blur
-        if not rounded and (not self.moved or self.vain == PATIENCE):
+        if not self.moved or self.slow >= PATIENCE:
             lowered = self.solver.lowered(proof.gap / self.terms.U.sum())
-            rounded, self.solver, self.vain = lowered is None, lowered or self.solver, 0
+            if lowered:
+                self.solver, self.slow, self.vain = lowered, 0, 0
+            else:
+                rounded = rounded or not self.moved or self.vain >= PATIENCE
         if rounded and narrow:
             self.state = self.state._replace(W=proof.dual.W)
         self.at_rest = rounded and not narrow

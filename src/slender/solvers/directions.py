@@ -52,16 +52,16 @@ class Multiclass(NamedTuple):
 
     y: NDArray[np.int32]  # (n,)
 
-    def improve(self, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+    def improve(self, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
         """(products made, classes left in `pattern`, dual gain, moves) for example i."""
         y = self.y[i]
         if used_only:
             m = read_used(state.patterns, i, pattern)
             for q in range(m):
-                pattern.score[q] = dot(X, i, state.W[pattern.classes[q]])
+                pattern.score[q] = dot(X, row, state.W[pattern.classes[q]])
         else:
             m = read_all(state.patterns, i, pattern)
-            scores(X, i, state.W, pattern.score)
+            scores(X, row, state.W, pattern.score)
         for q in range(m):
             pattern.score[q] += limits.bias * state.b[pattern.classes[q]]
         products = m
@@ -140,11 +140,11 @@ class Binary(NamedTuple):
 
     sign: NDArray[np.int8]  # (n,) ±1
 
-    def improve(self, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+    def improve(self, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
         sign = self.sign[i]
         m = read_all(state.patterns, i, pattern)
         alpha = sign * pattern.beta[0]
-        g = 1.0 - sign * (dot(X, i, state.W[0]) + limits.bias * state.b[0])
+        g = 1.0 - sign * (dot(X, row, state.W[0]) + limits.bias * state.b[0])
         room = U - alpha if g > 0.0 else alpha
         if abs(g) <= limits.tau or room <= limits.kappa * U:
             return m, m, 0.0, 0
@@ -176,9 +176,9 @@ Form = Multiclass | Binary
 # Verbs for compiled code (see verbs.py).
 
 
-def improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+def improve(form, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
     """Move the coefficients of example i, in `pattern` only."""
-    return form.improve(i, X, U, sq, used_only, limits, state, pattern)
+    return form.improve(i, X, row, U, sq, used_only, limits, state, pattern)
 
 
 def survey_one(form, i, j, s, exact):  # type: ignore[no-untyped-def]
@@ -197,10 +197,10 @@ def mend(form, i, U, patterns):  # type: ignore[no-untyped-def]
 
 
 @overload(improve, jit_options={"forceinline": True})
-def _improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+def _improve(form, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
     method = method_of(form, "improve")
-    return lambda form, i, X, U, sq, used_only, limits, state, pattern: method(
-        form, i, X, U, sq, used_only, limits, state, pattern
+    return lambda form, i, X, row, U, sq, used_only, limits, state, pattern: method(
+        form, i, X, row, U, sq, used_only, limits, state, pattern
     )
 
 

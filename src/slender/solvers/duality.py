@@ -145,7 +145,7 @@ def primal_point(
     rounding = float(U @ doubts) + EPS * np.sqrt(n) * value
     blur = coarser * EPS * lengths
     factor = best_factor(margins - blur, U, square)
-    return Primal(value, rounding, 2.0 * float(U @ blur), parts, factor)
+    return Primal(value, rounding, 0.5 * float(U @ blur), parts, factor)
 
 
 def best_factor(margins: NDArray[np.float64], U: NDArray[np.float64], square: float) -> float:

@@ -93,8 +93,13 @@ class LaRank:
             np.zeros(6, np.int64),
             np.zeros(3),
         )
-        for i in support(patterns):
-            list_pattern(i, True, state)
+        return self.listing(state, support(patterns))
+
+    def listing(self, state: State, drawn: NDArray[np.intp]) -> State:
+        """With these patterns to draw from."""
+        state.place[:] = NOWHERE
+        state.counters[LISTED] = 0
+        list_patterns(drawn, state)
         return state
 
     def lowered(self, share: float) -> "LaRank | None":
@@ -114,9 +119,14 @@ class LaRank:
         data: Data,
         order: NDArray[np.intp],
         rng: np.random.Generator,
+        row_of: NDArray[np.intp] | None = None,
     ) -> State:
-        """Every example of `order` once as a fresh one, and what is drawn in between."""
+        """Every example of `order` once as a fresh one, and what is drawn in between.
+
+        `row_of` says where an example lies in X, if not all of them are there.
+        """
         limits = Limits(self.tau, self.kappa, self.inner, self.bias, TIE * self.tau)
+        row_of = np.arange(len(state.place)) if row_of is None else row_of
         pattern = scratch(len(state.W))
         size = min(DRAWS, DRAWS_A_VISIT * (len(order) + 1))
         draws = rng.random(size)
@@ -125,6 +135,7 @@ class LaRank:
             answer = sweep(
                 form,
                 X,
+                row_of,
                 data,
                 order,
                 draws,
@@ -159,8 +170,14 @@ def list_pattern(i, listed, state):  # type: ignore[no-untyped-def]
         state.counters[LISTED] -= 1
 
 
+@njit(cache=True, nogil=True)
+def list_patterns(drawn, state):  # type: ignore[no-untyped-def]
+    for i in drawn:
+        list_pattern(i, True, state)
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
-def sweep(form, X, data, order, draws, limits, adaptive, skip_bound, state, pattern):  # type: ignore[no-untyped-def]
+def sweep(form, X, row_of, data, order, draws, limits, adaptive, skip_bound, state, pattern):  # type: ignore[no-untyped-def]
     """LaRank until the order is through, or more slots or random numbers are needed."""
     counters, rates = state.counters, state.rates
     while True:
@@ -177,12 +194,12 @@ def sweep(form, X, data, order, draws, limits, adaptive, skip_bound, state, patt
             i = state.listed[int(draws[counters[DRAWN]] * counters[LISTED])]
 
         operations, m, gain, moves = improve(
-            form, i, X, data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
+            form, i, X, row_of[i], data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
         )
         if moves > 0:
             if not fits(state.patterns, i, pattern, m):
                 return MORE_ROOM  # nothing was changed: the same again with more slots
-            operations += follow(pattern, m, X, i, 1.0, limits.bias, state.W, state.b)
+            operations += follow(pattern, m, X, row_of[i], 1.0, limits.bias, state.W, state.b)
             write(state.patterns, i, pattern, m)
             supports = False
             for q in range(m):
