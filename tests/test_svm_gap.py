@@ -126,8 +126,8 @@ def test_what_rounding_does_not_allow_is_said(classes):
     assert model.n_iter_ < 1000
     assert idle_passes(model) < 10
     assert model.gap_ <= 1e-6 * model.objective_
-    wide = LaRankClassifier(0.1, tol=1e-12, passes=5000, random_state=0).fit(X.astype(float), y)
-    assert wide.gap_ <= 1e-12 * wide.objective_
+    wide = LaRankClassifier(0.1, tol=1e-10, passes=5000, random_state=0).fit(X.astype(float), y)
+    assert wide.gap_ <= 1e-10 * wide.objective_
 
 
 def test_the_best_length_is_the_grids():

@@ -53,9 +53,9 @@ class BCFWClassifier(SVMClassifier):
     coef_, intercept_, classes_, n_features_in_, n_iter_
         As in scikit-learn.  Two classes: coef_ is (1, d), the difference of the two rows of W.
     gap_ : float
-        objective - optimum is at most this.
+        objective - optimum is at most this, rounding included.
     objective_ : float
-        Of the model kept.
+        Of coef_ and intercept_ as they are kept, computed in float64.
     trace_ : list of dict
         A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), estimate (the mean of the blocks' objectives before their steps).

@@ -30,6 +30,7 @@ class LaRankClassifier(SVMClassifier):
         Weight of the losses, as in LIBLINEAR and scikit-learn's LinearSVC.
     passes : int, default 1000
         Rounds at most: over the data at first, then over what is worth a visit, the gap after each.
+        Fewer when nothing but rounding moves any more.
     tol : float or None, default 1e-2
         Stop when the gap is at most this share of the objective; None: after `passes`.
     adaptive : bool, default True
@@ -44,7 +45,8 @@ class LaRankClassifier(SVMClassifier):
     inner : int, default 8
         Moves on an example once its scores are known; 1 is the paper's.
     tau, kappa : float
-        A move counts if its gradient exceeds tau and there is room for kappa times the bound.
+        A move counts if its gradient exceeds tau and there is room for kappa times the bound.  Both
+        go down when no such move is left and the gap is still too large.
     fit_intercept : bool, default True
         The weight of a constant column as large as a typical row, penalised like the others; the
         slides have none.
@@ -59,18 +61,21 @@ class LaRankClassifier(SVMClassifier):
     coef_, intercept_, classes_, n_features_in_, n_iter_
         As in scikit-learn.
     gap_ : float
-        objective - optimum is at most this; inf after a partial_fit that followed another, since
-        the earlier rows are gone.
+        objective - optimum is at most this, rounding included; inf after a partial_fit that
+        followed another, since the earlier rows are gone.
     objective_ : float
-        As above, divided by n C; of the rows at hand.
+        As above, divided by n C; of the rows at hand and of coef_ and intercept_ as they are kept,
+        computed in float64.
     trace_ : list of dict
         A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), moves (that counted) and operations (products with a row of W), so far.
 
     Notes
     -----
-    The kernel visits rows at random: rows that are not float32, float64 or CSR in memory (float16,
-    integers) are widened as a whole.
+    The kernel visits rows at random.  float32, float64 and CSR are read where they are: of a memory
+    map all pages may be in memory until the pass ends.  Other rows (float16, integers) are widened
+    in portions of 16 MB, half of them support patterns to draw from.  Float32 weights are carried
+    on in float64 once float32 shows no more; `coef_` keeps the dtype of the rows.
 
     Examples
     --------

@@ -132,7 +132,7 @@ class Ascent:
         narrow = self.state.W.dtype != np.float64
         rounded = narrow and primal.parts.sum() <= primal.blur
         if not self.moved or self.slow >= PATIENCE:
-            lowered = self.solver.lowered(proof.gap / self.terms.U.sum())
+            lowered = self.solver.lowered(proof.gap / float(self.terms.U.sum()))
             if lowered:
                 self.solver, self.slow, self.vain = lowered, 0, 0
             else:

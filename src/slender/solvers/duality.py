@@ -142,7 +142,7 @@ def primal_point(
     rows.each_block(work, len(W) * dtype.itemsize)
     square = float(squares.sum())
     value = float(U @ np.maximum(0.0, 1.0 - margins)) + 0.5 * square
-    rounding = float(U @ doubts) + EPS * np.sqrt(n) * value
+    rounding = float(U @ doubts + EPS * np.sqrt(n) * value)
     blur = coarser * EPS * lengths
     factor = best_factor(margins - blur, U, square)
     return Primal(value, rounding, 0.5 * float(U @ blur), parts, factor)
@@ -151,7 +151,8 @@ def primal_point(
 def best_factor(margins: NDArray[np.float64], U: NDArray[np.float64], square: float) -> float:
     """t that minimises ½ t² square + Σ U_i max(0, 1 - t margin_i), parabolas between 1/margins."""
     ahead = (margins > 0.0) & (U > 0.0)
-    ends = 1.0 / margins[ahead]
+    with np.errstate(over="ignore"):
+        ends = 1.0 / margins[ahead]
     order = np.argsort(ends)
     ends, pull = ends[order], (U[ahead] * margins[ahead])[order]
     # the sum of U margin over the examples that still have a loss below each end

@@ -61,10 +61,9 @@ def empty(n: int, n_rows: int) -> Patterns:
 
 def slots(room: NDArray[np.int64], spare: int = 0) -> Patterns:
     """β = 0 with so many slots for each example, and some to be given out."""
-    last = np.cumsum(room)
-    size = int(last[-1]) + spare
-    classes, beta = np.full(size, FREE, np.int32), np.zeros(size)
-    return Patterns(classes, beta, last - room, room.copy(), last[-1:].copy())
+    size = int(room.sum())
+    classes, beta = np.full(size + spare, FREE, np.int32), np.zeros(size + spare)
+    return Patterns(classes, beta, np.cumsum(room) - room, room.copy(), np.array([size]))
 
 
 def with_slots(patterns: Patterns, K: int) -> Patterns:
