@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import CrammerSinger
-from ..problem import multiclass
 from ..rows import one_blas_thread
-from ..solvers.bcfw import LOSS, SQUARE, SQUARES, Data, FrankWolfe, State
+from ..solvers.bcfw import LOSS, SQUARES, Data, FrankWolfe, restarted, widened
+from ..solvers.directions import Multiclass
+from ..solvers.duality import Kept, Terms, dual_point, primal_point, row_squares
 from ..solvers.loop import Clock, Record
-from ..solvers.patterns import empty, linear_term, primal_weights, squared, support
-from .svm import Examples, SVMClassifier
+from ..solvers.patterns import empty, support
+from .svm import SVMClassifier
 from .validation import check_positive, generator
 
 
@@ -53,9 +53,9 @@ class BCFWClassifier(SVMClassifier):
     coef_, intercept_, classes_, n_features_in_, n_iter_
         As in scikit-learn.  Two classes: coef_ is (1, d), the difference of the two rows of W.
     gap_ : float
-        objective - optimum is at most this.
+        objective - optimum is at most this, rounding included.
     objective_ : float
-        Of the model kept.
+        Of coef_ and intercept_ as they are kept, computed in float64.
     trace_ : list of dict
         A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), estimate (the mean of the blocks' objectives before their steps).
@@ -109,51 +109,55 @@ class BCFWClassifier(SVMClassifier):
         rng = generator(self.random_state)
         with clock:
             rows = examples.rows
-            sq = rows.sqnorms().astype(np.float64)
+            sq = row_squares(rows)
             bias = self._constant(sq, examples)
             U = examples.weight / (examples.n * self.mu)
             data = Data(rows, examples.y, U, sq + bias**2, bias)
+            form, terms = Multiclass(examples.y), Terms(U, data.sq, bias)
             solver = FrankWolfe(self.batch_size or 1, bool(self.averaging))
             W = np.zeros((C, rows.shape[1]), rows.dtype)
             state = solver.init(empty(rows.shape[0], C), W)
+        kept, best = Kept(W, state.b), 0.0
         self.trace_ = []
 
         def epoch() -> Record:
-            nonlocal state
+            nonlocal state, kept, best
             which = rng.permutation(solver.n_blocks(len(active)))
             state = solver.sweep(state, data, active, which)
             losses, squares = state.numbers[[LOSS, SQUARES]]
             estimate = self.mu * (losses + 0.5 * squares / len(active))
-            return {"estimate": float(estimate), **self._certify(solver, state, data, examples)}
 
-        def weights() -> tuple[NDArray[Any], NDArray[Any]]:
-            W, b = solver.solution(state)
-            return W, bias * b
+            dual = dual_point(form, rows, terms, state.patterns, C)
+            state = restarted(state, dual.W, dual.b)
+            kept = self._kept(*solver.solution(state), bias, rows.dtype)
+            primal = primal_point(form, rows, terms, state.patterns, kept)
+            best = max(best, dual.value)
+            gap = max(0.0, primal.value + primal.rounding - best)
+            if gap <= primal.blur:
+                state = widened(state, dual.W)
+            return {
+                "estimate": float(estimate),
+                "objective": self.mu * primal.value,
+                "gap": self.mu * gap,
+                "dual": self.mu * best,
+                "support": float(len(support(state.patterns))),
+            }
 
         with one_blas_thread():
-            self._run(self._epochs(epoch, self.passes), clock, weights)
+            epochs = self._epochs(epoch, self.passes, lambda: False)
+            self._run(epochs, clock, lambda: (kept.W.copy(), kept.c))
         if C == 2:
             self.coef_ = self.coef_[1:] - self.coef_[:1]
             self.intercept_ = self.intercept_[1:] - self.intercept_[:1]
-        self._warn_unless_finished()
+        self._warn_unless_finished(False)
         return self
 
-    def _certify(self, solver: FrankWolfe, state: State, data: Data, examples: Examples) -> Record:
-        """Objective and gap of the model; W is added up anew, so that the dual is its own."""
-        W, b = primal_weights(data.rows, state.patterns, len(state.W), data.bias)
-        state.W[:], state.b[:] = W, b
-        state.numbers[SQUARE] = squared(W, b)
-        linear = linear_term(state.patterns, data.y)
-        dual = float(self.mu * (linear - 0.5 * state.numbers[SQUARE]))
-        W, b = solver.solution(state)
-        loss = multiclass(CrammerSinger(), data.rows, data.y, W, data.bias * b, examples.weight)
-        primal = loss + 0.5 * self.mu * squared(W, b)
-        return {
-            "objective": primal,
-            "gap": max(0.0, primal - dual),
-            "dual": dual,
-            "support": float(len(support(state.patterns))),
-        }
+    def _kept(self, W: NDArray[Any], b: NDArray[np.float64], bias: float, dtype: Any) -> Kept:
+        """What the model keeps; of two classes their difference, here half of it on each side."""
+        if len(W) == 2:
+            W, b = (W[1] - W[0]) / 2, (b[1] - b[0]) / 2
+            W, b = np.stack([-W, W]), np.stack([-b, b])
+        return Kept(W.astype(dtype), (bias * b).astype(dtype))
 
     def _check(self) -> None:
         check_positive("mu", self.mu)

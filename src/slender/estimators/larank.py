@@ -6,23 +6,14 @@ from typing import Any
 import numpy as np
 
 from ..rows import as_rows, one_blas_thread, stack
+from ..solvers.ascent import Ascent
 from ..solvers.directions import Binary, Form, Multiclass
-from ..solvers.larank import MOVES, OPERATIONS, Data, LaRank, survey, worth_a_visit
+from ..solvers.duality import Terms, row_squares
+from ..solvers.larank import MOVES, OPERATIONS, LaRank
 from ..solvers.loop import Clock, Record
-from ..solvers.patterns import (
-    Patterns,
-    empty,
-    primal_weights,
-    squared,
-    support,
-    with_slots,
-)
+from ..solvers.patterns import Patterns, chosen, empty, joined, support
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, generator
-
-# Of the products with rows of W that visiting every example takes.  A few examples may be all that
-# is worth a visit; they are gone over until this much is done, since the gap costs a pass too.
-ROUND = 1.0
 
 
 class LaRankClassifier(SVMClassifier):
@@ -39,6 +30,7 @@ class LaRankClassifier(SVMClassifier):
         Weight of the losses, as in LIBLINEAR and scikit-learn's LinearSVC.
     passes : int, default 1000
         Rounds at most: over the data at first, then over what is worth a visit, the gap after each.
+        Fewer when nothing but rounding moves any more.
     tol : float or None, default 1e-2
         Stop when the gap is at most this share of the objective; None: after `passes`.
     adaptive : bool, default True
@@ -53,7 +45,8 @@ class LaRankClassifier(SVMClassifier):
     inner : int, default 8
         Moves on an example once its scores are known; 1 is the paper's.
     tau, kappa : float
-        A move counts if its gradient exceeds tau and there is room for kappa times the bound.
+        A move counts if its gradient exceeds tau and there is room for kappa times the bound.  Both
+        go down when no such move is left and the gap is still too large.
     fit_intercept : bool, default True
         The weight of a constant column as large as a typical row, penalised like the others; the
         slides have none.
@@ -68,18 +61,21 @@ class LaRankClassifier(SVMClassifier):
     coef_, intercept_, classes_, n_features_in_, n_iter_
         As in scikit-learn.
     gap_ : float
-        objective - optimum is at most this; inf after a partial_fit that followed another, since
-        the earlier rows are gone.
+        objective - optimum is at most this, rounding included; inf after a partial_fit that
+        followed another, since the earlier rows are gone.
     objective_ : float
-        As above, divided by n C; of the rows at hand.
+        As above, divided by n C; of the rows at hand and of coef_ and intercept_ as they are kept,
+        computed in float64.
     trace_ : list of dict
         A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), moves (that counted) and operations (products with a row of W), so far.
 
     Notes
     -----
-    The kernel visits rows at random: rows that are not float32, float64 or CSR in memory (float16,
-    integers) are widened as a whole.
+    The kernel visits rows at random.  float32, float64 and CSR are read where they are: of a memory
+    map all pages may be in memory until the pass ends.  Other rows (float16, integers) are widened
+    in portions of 16 MB, half of them support patterns to draw from.  Float32 weights are carried
+    on in float64 once float32 shows no more; `coef_` keeps the dtype of the rows.
 
     Examples
     --------
@@ -129,8 +125,8 @@ class LaRankClassifier(SVMClassifier):
         self._check()
         examples = self._read_examples(X, y, sample_weight)
         self._begin(examples)
-        self._advance(examples, empty(len(examples.y), self._n_rows), 0, self.passes)
-        self._warn_unless_finished()
+        patterns = empty(len(examples.y), self._n_rows)
+        self._warn_unless_finished(self._advance(examples, patterns, 0, self.passes))
         return self
 
     def partial_fit(
@@ -158,7 +154,7 @@ class LaRankClassifier(SVMClassifier):
             return self
         kept, old = self._support()
         self._n_seen += fresh.n
-        self._advance(_joined(kept, fresh), _stacked(old, patterns), len(kept.y), 1)
+        self._advance(_joined(kept, fresh), joined(old, patterns), len(kept.y), 1)
         return self
 
     def _support(self) -> tuple[Examples, Patterns]:
@@ -168,7 +164,7 @@ class LaRankClassifier(SVMClassifier):
         rows = as_rows(examples.rows.gather(kept))
         return (
             Examples(rows, examples.y[kept], examples.weight[kept]),
-            Patterns(patterns.classes[kept], patterns.beta[kept]),
+            chosen(patterns, kept),
         )
 
     def __getstate__(self) -> Any:
@@ -187,19 +183,21 @@ class LaRankClassifier(SVMClassifier):
         self._clock = Clock()
         self.trace_ = []
 
-    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> None:
-        """`passes` over the examples after the first n_kept, which earlier calls left."""
+    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> bool:
+        """`passes` over the examples after the first n_kept, which earlier calls left.
+
+        True if rounding ended it.
+        """
         rows, n_rows = examples.rows, self._n_rows
         with self._clock:
-            sq = rows.sqnorms().astype(np.float64)
+            sq = row_squares(rows)
             if self._bias is None:
                 self._bias = self._constant(sq, examples)
             bias = self._bias
-            data = Data(self.C * examples.weight, sq + bias**2)
+            terms = Terms(self.C * examples.weight, sq + bias**2, bias)
             form: Form = Multiclass(examples.y)
             if n_rows == 1:
                 form = Binary(np.where(examples.y == 1, 1, -1).astype(np.int8))
-            X, _ = rows.take(np.arange(rows.shape[0]))
             solver = LaRank(
                 self.tau,
                 self.kappa,
@@ -208,39 +206,33 @@ class LaRankClassifier(SVMClassifier):
                 bool(self.skip_bound),
                 bias,
             )
-            state = solver.init(patterns, *primal_weights(rows, patterns, n_rows, bias))
-        fresh = np.flatnonzero(examples.weight)
-        fresh = fresh[fresh >= n_kept]
+            visits = np.flatnonzero(examples.weight)
+            visits = visits[visits >= n_kept]
+            ascent = Ascent(form, rows, terms, solver, patterns, n_rows, visits, bool(self.active))
         mu = 1.0 / (self._n_seen * self.C)
 
         def epoch() -> Record:
-            nonlocal state, fresh
-            enough = state.counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
-            moves = -1
-            # until the work is done, or nothing moves any more
-            while state.counters[OPERATIONS] < enough and state.counters[MOVES] > moves:
-                moves = state.counters[MOVES]
-                order = self._rng.permutation(fresh)
-                state = solver.sweep_over(form, state, X, data, order, self._rng)
-            losses, gaps = survey(form, rows, state, bias, data.U)
-            if self.active:
-                fresh = worth_a_visit(gaps)
-            # rows of earlier calls that are gone had no loss when they were seen
-            primal = mu * (float(data.U @ losses) + 0.5 * squared(state.W, state.b))
-            gap = mu * float(gaps.sum())
-            return {
-                "objective": primal,
-                "gap": gap if self._n_seen == examples.n else np.inf,
-                "dual": primal - gap,
-                "support": float(len(support(state.patterns))),
-                "moves": float(state.counters[MOVES]),
-                "operations": float(state.counters[OPERATIONS]),
+            ascent.sweep(self._rng)
+            proof = ascent.prove()
+            patterns, counters = ascent.state.patterns, ascent.state.counters
+            record = {
+                # rows of earlier calls that are gone had no loss when they were seen
+                "objective": mu * proof.primal.value,
+                "gap": mu * proof.gap if self._n_seen == examples.n else np.inf,
+                "dual": mu * proof.best,
+                "support": float(len(support(patterns))),
+                "moves": float(counters[MOVES]),
+                "operations": float(counters[OPERATIONS]),
             }
+            if not self._reached(record):
+                ascent.adapt(proof)
+            return record
 
         with one_blas_thread():
-            epochs = self._epochs(epoch, passes)
-            self._run(epochs, self._clock, lambda: (state.W.copy(), bias * state.b))
-        self._stream = (examples, state.patterns)
+            epochs = self._epochs(epoch, passes, lambda: ascent.at_rest)
+            self._run(epochs, self._clock, lambda: (ascent.kept.W.copy(), ascent.kept.c))
+        self._stream = (examples, ascent.state.patterns)
+        return ascent.at_rest
 
     def _check(self) -> None:
         check_positive("C", self.C)
@@ -254,10 +246,3 @@ def _joined(a: Examples, b: Examples) -> Examples:
     everything = np.arange(b.rows.shape[0])
     rows = stack([a.rows.gather(np.arange(a.rows.shape[0])), b.rows.gather(everything)])
     return Examples(rows, np.concatenate([a.y, b.y]), np.concatenate([a.weight, b.weight]))
-
-
-def _stacked(a: Patterns, b: Patterns) -> Patterns:
-    """Patterns of both, with the slots of the wider one."""
-    K = max(a.beta.shape[1], b.beta.shape[1])
-    a, b = with_slots(a, K), with_slots(b, K)
-    return Patterns(np.vstack([a.classes, b.classes]), np.vstack([a.beta, b.beta]))

@@ -81,11 +81,13 @@ class SVMClassifier(LinearClassifier):
         """The constant column: the root mean square norm of the rows that count."""
         return float(np.sqrt(sq[examples.weight > 0].mean()) or 1.0) if self.fit_intercept else 0.0
 
-    def _epochs(self, epoch: Callable[[], Record], passes: int) -> Iterator[Callable[[], Record]]:
-        """So many, or fewer if the gap is as small as asked for."""
+    def _epochs(
+        self, epoch: Callable[[], Record], passes: int, at_rest: Callable[[], bool]
+    ) -> Iterator[Callable[[], Record]]:
+        """So many, or fewer if the gap is as small as asked for or rounding allows."""
         for _ in range(passes):
             yield epoch
-            if self._finished():
+            if self._reached(self.trace_[-1]) or at_rest():
                 break
 
     def _run(
@@ -102,19 +104,26 @@ class SVMClassifier(LinearClassifier):
         W, b = weights()
         self.coef_, self.intercept_ = np.ascontiguousarray(W), b.astype(W.dtype)
 
-    def _finished(self) -> bool:
+    def _reached(self, record: Record) -> bool:
         """Is the gap as small as asked for?"""
-        last = self.trace_[-1] if self.trace_ else None
-        return bool(last and self.tol is not None and last["gap"] <= self.tol * last["objective"])
+        return self.tol is not None and record["gap"] <= self.tol * record["objective"]
 
-    def _warn_unless_finished(self) -> None:
-        if self.tol is None or self._finished() or self.n_iter_ < self.passes:
-            return  # not asked for; reached; or stopped by a callback
+    def _warn_unless_finished(self, at_rest: bool) -> None:
+        if self.tol is None or self._reached(self.trace_[-1]):
+            return  # not asked for, or reached
+        if self.n_iter_ < self.passes and not at_rest:
+            return  # stopped by a callback
         share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
+        advice = f"raise passes={self.passes}, or tol={self.tol}"
+        if at_rest:
+            advice = f"rounding allows no better; raise tol={self.tol}, or "
+            if self.coef_.dtype == np.float32:
+                advice += "give X as float64"
+            else:
+                advice += "give columns of like size (StandardScaler)"
         warnings.warn(
             f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
-            f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: raise "
-            f"passes={self.passes}, or tol={self.tol}",
+            f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: {advice}",
             ConvergenceWarning,
             stacklevel=3,
         )

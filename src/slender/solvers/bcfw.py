@@ -28,7 +28,19 @@ from numpy.typing import NDArray
 
 from ..rows import Rows, add_product, product
 from ..rows.kernel import scores
-from .patterns import FAST, Patterns, fits, follow, read_all, scratch, squared, with_room, write
+from .patterns import (
+    FAST,
+    Patterns,
+    fits,
+    follow,
+    own_slots,
+    read_all,
+    scratch,
+    squared,
+    wanted,
+    with_room,
+    write,
+)
 
 # Where each number stands in State.numbers.
 STEPS, SQUARE, LOSS, SQUARES = range(4)
@@ -112,6 +124,18 @@ class FrankWolfe:
         return state.W - state.late * state.W.dtype.type(share), state.b - state.late_b * share
 
 
+def restarted(state: State, W: NDArray[Any], b: NDArray[np.float64]) -> State:
+    """With the weights of its patterns added up anew: what a kernel adds up drifts."""
+    state.W[:], state.b[:] = W, b
+    state.numbers[SQUARE] = squared(W, b)
+    return state
+
+
+def widened(state: State, W: NDArray[np.float64]) -> State:
+    """With weights of float64, beyond what float32 scores can tell apart."""
+    return state._replace(W=W, late=state.late.astype(np.float64, copy=False))
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type: ignore[no-untyped-def]
     """Algorithm 4 over order[start:]; where it stopped for want of slots, or len(order)."""
@@ -137,7 +161,7 @@ def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type:
                 pattern.beta[c] = corner
             else:
                 pattern.beta[c] += gamma * (corner - pattern.beta[c])
-        if not fits(state.patterns, pattern, C):
+        if not fits(state.patterns, i, pattern, C):
             return p
 
         loss = pattern.score[k] - pattern.score[y[i]] + (1.0 if k != y[i] else 0.0)
@@ -171,8 +195,8 @@ def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
     square = squared(D, D_b)
     gamma = best_step(slope, square)  # line 3
 
-    while not move(state.patterns, block, data.y, data.U, k, gamma, scratch(C)):  # lines 4, 5
-        state = state._replace(patterns=with_room(state.patterns, C))
+    while more := move(state.patterns, block, data.y, data.U, k, gamma, scratch(C)):  # lines 4, 5
+        state = state._replace(patterns=with_room(state.patterns, more))
     numbers[LOSS] += loss
     numbers[SQUARES] += len(block) * numbers[SQUARE]
     numbers[STEPS] += 1.0
@@ -218,10 +242,10 @@ def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-d
         k[j] = most_violated(S[j], own)
         delta[j, own] += U[i]
         delta[j, k[j]] -= U[i]
-        for q in range(patterns.beta.shape[1]):
-            c = patterns.classes[i, q]
+        for q in own_slots(patterns, i):
+            c = patterns.classes[q]
             if c >= 0:
-                delta[j, c] -= patterns.beta[i, q]
+                delta[j, c] -= patterns.beta[q]
         slope += delta[j, own]
         for c in range(S.shape[1]):
             along += delta[j, c] * S[j, c]
@@ -231,7 +255,8 @@ def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def move(patterns, block, y, U, k, gamma, pattern):  # type: ignore[no-untyped-def]
-    """β <- β + γ δ for a block; False, and nothing done, where an example needs more slots."""
+    """β <- β + γ δ for a block and 0; or, with nothing done, how many more slots that takes."""
+    more = 0
     for leap in (False, True):  # look first
         for j in range(len(block)):
             i = block[j]
@@ -240,9 +265,11 @@ def move(patterns, block, y, U, k, gamma, pattern):  # type: ignore[no-untyped-d
                 pattern.beta[c] *= 1.0 - gamma
             pattern.beta[y[i]] += gamma * U[i]
             pattern.beta[k[j]] -= gamma * U[i]
-            if not leap and not fits(patterns, pattern, C):
-                return False
-            if not leap:
-                continue
-            write(patterns, i, pattern, C)
-    return True
+            if leap:
+                write(patterns, i, pattern, C)
+            else:
+                more += wanted(patterns, i, pattern, C)
+        if patterns.end[0] + more > len(patterns.beta):
+            return more
+        more = 0
+    return 0

@@ -1,21 +1,23 @@
 """LaRank's directions: how one example's dual coefficients move (larank.py has the recursion).
 
-A form of the SVM answers three questions of a kernel: how far to move an example's coefficients
-(`improve`), what it loses and how much of the gap it holds (`survey_one`), and whether it is at a
-corner where nothing can move (`at_bound`).
+A form of the SVM answers four questions of a kernel: how far to move an example's coefficients
+(`improve`), by what margin it is classified (`survey_one`), whether it is at a corner where nothing
+can move (`at_bound`), and which feasible point is next to it (`mend`).
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from ..rows.kernel import dot, scores
+from ..rows.kernel import KernelRows, dot, scores
 from ..verbs import method_of
-from .patterns import FREE, read_all, read_used
+from .patterns import FAST, FREE, own_slots, read_all, read_used, shorten
 
-TIE = 1e-9  # a move leaves two gradients equal but for rounding: then the first class counts
+TIE = 1e-5  # of tau: a move leaves two gradients equal but for rounding, and the first class counts
+MANY = 32  # classes: from here on it pays to look for those that can move
 
 
 class Limits(NamedTuple):
@@ -25,6 +27,24 @@ class Limits(NamedTuple):
     kappa: float  # in units of U
     inner: int
     bias: float
+    tie: float
+
+
+class Exact(NamedTuple):
+    """How to compute a score in float64, and how far from it others may be (duality.py)."""
+
+    X: KernelRows
+    place: NDArray[np.intp]  # (rows of a block,) where they lie in X
+    W: NDArray[np.float64]  # (C, d)
+    c: NDArray[np.float64]  # (C,)
+    delta: NDArray[np.float64]  # (n,) the rounding of a score in float64
+    coarser: float  # times this: of a score as it was given
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def score64(exact, j, k):  # type: ignore[no-untyped-def]
+    """Class k's score of row j of the block."""
+    return dot(exact.X, exact.place[j], exact.W[k]) + exact.c[k]
 
 
 class Multiclass(NamedTuple):
@@ -32,18 +52,21 @@ class Multiclass(NamedTuple):
 
     y: NDArray[np.int32]  # (n,)
 
-    def improve(self, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
-        """(classes looked at, dual gain, moves) for example i, left in `pattern`."""
+    def improve(self, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+        """(products made, classes left in `pattern`, dual gain, moves) for example i."""
         y = self.y[i]
         if used_only:
             m = read_used(state.patterns, i, pattern)
             for q in range(m):
-                pattern.score[q] = dot(X, i, state.W[pattern.classes[q]])
+                pattern.score[q] = dot(X, row, state.W[pattern.classes[q]])
         else:
             m = read_all(state.patterns, i, pattern)
-            scores(X, i, state.W, pattern.score)
+            scores(X, row, state.W, pattern.score)
         for q in range(m):
             pattern.score[q] += limits.bias * state.b[pattern.classes[q]]
+        products = m
+        if not used_only and m > MANY:
+            m = shorten(pattern, y, limits.inner + 1)
         gain, moves = 0.0, 0
         while moves < limits.inner:
             grows, shrinks = -1, 0
@@ -52,9 +75,9 @@ class Multiclass(NamedTuple):
                 mine = pattern.classes[q] == y
                 g = (1.0 if mine else 0.0) - pattern.score[q]
                 room = (U if mine else 0.0) - pattern.beta[q]
-                if room > limits.kappa * U and g > g_grows + TIE:
+                if room > limits.kappa * U and g > g_grows + limits.tie:
                     grows, g_grows = q, g
-                if g < g_shrinks - TIE:
+                if g < g_shrinks - limits.tie:
                     shrinks, g_shrinks = q, g
             if grows < 0 or g_grows - g_shrinks <= limits.tau:
                 break
@@ -68,20 +91,25 @@ class Multiclass(NamedTuple):
             pattern.score[shrinks] -= step * sq
             gain += step * slope - step * step * sq
             moves += 1
-        return m, gain, moves
+        return products, m, gain, moves
 
-    def survey(self, i, s, U, patterns):  # type: ignore[no-untyped-def]
-        """(loss, part of the gap) of example i with scores s."""
-        y = self.y[i]
-        worst, linear = 0.0, 0.0
+    def survey(self, i, j, s, exact):  # type: ignore[no-untyped-def]
+        """(margin, what it may be off by) of example i, row j of a block.
+
+        The scores s say which classes may be nearest; those count with scores in float64.
+        """
+        y, delta = self.y[i], exact.coarser * exact.delta[i]
+        own, nearest = float(s[y]), np.inf
         for c in range(len(s)):
             if c != y:
-                worst = max(worst, s[c] - s[y] + 1.0)
-        for q in range(patterns.beta.shape[1]):
-            c = patterns.classes[i, q]
-            if c != FREE:
-                linear += patterns.beta[i, q] * ((1.0 if c == y else 0.0) - s[c])
-        return worst, U * worst - linear
+                nearest = min(nearest, own - s[c])
+        if nearest > 1.0 + 2.0 * delta:
+            return nearest, 0.0  # no loss, whatever its digits
+        own64, margin = score64(exact, j, y), np.inf
+        for c in range(len(s)):
+            if c != y and own - s[c] <= nearest + 4.0 * delta:
+                margin = min(margin, own64 - score64(exact, j, c))
+        return margin, (2.0 * exact.delta[i] if margin <= 1.0 + 2.0 * exact.delta[i] else 0.0)
 
     def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
         """Is the pattern at a corner: U on its own class, -U on one other?"""
@@ -90,35 +118,56 @@ class Multiclass(NamedTuple):
             inside += pattern.beta[q] != 0.0 and abs(pattern.beta[q]) != U
         return inside == 0
 
+    def mend(self, i, U, patterns):  # type: ignore[no-untyped-def]
+        """Others at most 0, the own class what they sum to, at most U."""
+        own, total = -1, 0.0
+        for q in own_slots(patterns, i):
+            if patterns.classes[q] == self.y[i]:
+                own = q
+            elif patterns.classes[q] != FREE:
+                patterns.beta[q] = min(patterns.beta[q], 0.0)
+                total -= patterns.beta[q]
+        # without an own class the others are what rounding left of nothing
+        share = 0.0 if own < 0 else min(1.0, U / total) if total > 0.0 else 1.0
+        for q in own_slots(patterns, i):
+            patterns.beta[q] *= share
+        if own >= 0:
+            patterns.beta[own] = min(total, U)
+
 
 class Binary(NamedTuple):
     """The two-class SVM of the slides."""
 
     sign: NDArray[np.int8]  # (n,) ±1
 
-    def improve(self, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+    def improve(self, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
         sign = self.sign[i]
         m = read_all(state.patterns, i, pattern)
         alpha = sign * pattern.beta[0]
-        g = 1.0 - sign * (dot(X, i, state.W[0]) + limits.bias * state.b[0])
+        g = 1.0 - sign * (dot(X, row, state.W[0]) + limits.bias * state.b[0])
         room = U - alpha if g > 0.0 else alpha
         if abs(g) <= limits.tau or room <= limits.kappa * U:
-            return m, 0.0, 0
+            return m, m, 0.0, 0
         step = room if sq <= 0.0 else min(abs(g) / sq, room)
         if step == room:
             alpha = U if g > 0.0 else 0.0
         else:
             alpha += step if g > 0.0 else -step
         pattern.beta[0] = sign * alpha
-        return m, step * abs(g) - 0.5 * step * step * sq, 1
+        return m, m, step * abs(g) - 0.5 * step * step * sq, 1
 
-    def survey(self, i, s, U, patterns):  # type: ignore[no-untyped-def]
-        margin = self.sign[i] * s[0]
-        loss = max(0.0, 1.0 - margin)
-        return loss, U * loss - abs(patterns.beta[i, 0]) * (1.0 - margin)
+    def survey(self, i, j, s, exact):  # type: ignore[no-untyped-def]
+        margin = float(self.sign[i] * s[0])
+        if margin > 1.0 + exact.coarser * exact.delta[i]:
+            return margin, 0.0
+        margin = self.sign[i] * score64(exact, j, 0)
+        return margin, (exact.delta[i] if margin <= 1.0 + exact.delta[i] else 0.0)
 
     def at_bound(self, i, U, pattern, m):  # type: ignore[no-untyped-def]
         return abs(pattern.beta[0]) == U
+
+    def mend(self, i, U, patterns):  # type: ignore[no-untyped-def]
+        """A clipped step ends within its bounds."""
 
 
 Form = Multiclass | Binary
@@ -127,14 +176,14 @@ Form = Multiclass | Binary
 # Verbs for compiled code (see verbs.py).
 
 
-def improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+def improve(form, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
     """Move the coefficients of example i, in `pattern` only."""
-    return form.improve(i, X, U, sq, used_only, limits, state, pattern)
+    return form.improve(i, X, row, U, sq, used_only, limits, state, pattern)
 
 
-def survey_one(form, i, s, U, patterns):  # type: ignore[no-untyped-def]
-    """Loss of example i and its part of the gap."""
-    return form.survey(i, s, U, patterns)
+def survey_one(form, i, j, s, exact):  # type: ignore[no-untyped-def]
+    """Margin of example i, by how much its own score is ahead, and what it may be off by."""
+    return form.survey(i, j, s, exact)
 
 
 def at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
@@ -142,21 +191,32 @@ def at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
     return form.at_bound(i, U, pattern, m)
 
 
+def mend(form, i, U, patterns):  # type: ignore[no-untyped-def]
+    """Put the coefficients of example i on the feasible point next to them."""
+    form.mend(i, U, patterns)
+
+
 @overload(improve, jit_options={"forceinline": True})
-def _improve(form, i, X, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
+def _improve(form, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
     method = method_of(form, "improve")
-    return lambda form, i, X, U, sq, used_only, limits, state, pattern: method(
-        form, i, X, U, sq, used_only, limits, state, pattern
+    return lambda form, i, X, row, U, sq, used_only, limits, state, pattern: method(
+        form, i, X, row, U, sq, used_only, limits, state, pattern
     )
 
 
 @overload(survey_one, jit_options={"forceinline": True})
-def _survey_one(form, i, s, U, patterns):  # type: ignore[no-untyped-def]
+def _survey_one(form, i, j, s, exact):  # type: ignore[no-untyped-def]
     method = method_of(form, "survey")
-    return lambda form, i, s, U, patterns: method(form, i, s, U, patterns)
+    return lambda form, i, j, s, exact: method(form, i, j, s, exact)
 
 
 @overload(at_bound, jit_options={"forceinline": True})
 def _at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
     method = method_of(form, "at_bound")
     return lambda form, i, U, pattern, m: method(form, i, U, pattern, m)
+
+
+@overload(mend)
+def _mend(form, i, U, patterns):  # type: ignore[no-untyped-def]
+    method = method_of(form, "mend")
+    return lambda form, i, U, patterns: method(form, i, U, patterns)

@@ -21,29 +21,21 @@ Which of the three comes next is drawn in proportion to their dual gains per ope
 means with rate ADAPT, none below 1/FLOOR of the sum.  An operation is a product with one row of W,
 not a second, so that a seed reproduces a run.
 
-Active selection.  After a pass the gap is computed, and it is a sum over examples,
-
-    primal - dual  =  mu Σ_i max_δ { δᵀg_i : β_i + δ feasible },
-
-so that the next pass need only visit as fresh ones those that hold nearly all of it.  With W the
-kernel's own, which drifts from Σ β_i x_iᵀ by rounding, the sum falls short of primal - dual by
-mu/2 ‖W - Σ β_i x_iᵀ‖² only: the drift counts squared.
-
 Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
 measured to cost half to four fifths more operations than one.  Once the scores of an example are
 known, up to `inner` moves are made on it before W follows (each costs C numbers, not C d);
-`inner=1` is the paper's single move.  The directions themselves are in directions.py.
+`inner=1` is the paper's single move.  The directions themselves are in directions.py,
+and what happens between two passes in ascent.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..rows import Rows, product
-from .directions import Form, Limits, at_bound, improve, survey_one
+from .directions import TIE, Form, Limits, at_bound, improve
 from .patterns import FAST, Patterns, fits, follow, scratch, support, with_room, write
 
 PROCESS, REPROCESS, OPTIMIZE = 0, 1, 2
@@ -91,7 +83,7 @@ class LaRank:
 
     def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> State:
         """From these patterns and their weights."""
-        n = len(patterns.beta)
+        n = len(patterns.first)
         state = State(
             W,
             b,
@@ -101,9 +93,23 @@ class LaRank:
             np.zeros(6, np.int64),
             np.zeros(3),
         )
-        for i in support(patterns):
-            list_pattern(i, True, state)
+        return self.listing(state, support(patterns))
+
+    def listing(self, state: State, drawn: NDArray[np.intp]) -> State:
+        """With these patterns to draw from."""
+        state.place[:] = NOWHERE
+        state.counters[LISTED] = 0
+        list_patterns(drawn, state)
         return state
+
+    def lowered(self, share: float) -> "LaRank | None":
+        """The thresholds' next values when nothing moves; None if they are not in the way.
+
+        `share` is the gap in units of mu Σ U_i: what tau would be if it held back all of it.
+        """
+        if self.tau > 0.5 * share:
+            return replace(self, tau=0.01 * share)
+        return replace(self, kappa=0.0) if self.kappa > 0.0 else None
 
     def sweep_over(
         self,
@@ -113,9 +119,14 @@ class LaRank:
         data: Data,
         order: NDArray[np.intp],
         rng: np.random.Generator,
+        row_of: NDArray[np.intp] | None = None,
     ) -> State:
-        """Every example of `order` once as a fresh one, and what is drawn in between."""
-        limits = Limits(self.tau, self.kappa, self.inner, self.bias)
+        """Every example of `order` once as a fresh one, and what is drawn in between.
+
+        `row_of` says where an example lies in X, if not all of them are there.
+        """
+        limits = Limits(self.tau, self.kappa, self.inner, self.bias, TIE * self.tau)
+        row_of = np.arange(len(state.place)) if row_of is None else row_of
         pattern = scratch(len(state.W))
         size = min(DRAWS, DRAWS_A_VISIT * (len(order) + 1))
         draws = rng.random(size)
@@ -124,6 +135,7 @@ class LaRank:
             answer = sweep(
                 form,
                 X,
+                row_of,
                 data,
                 order,
                 draws,
@@ -158,8 +170,14 @@ def list_pattern(i, listed, state):  # type: ignore[no-untyped-def]
         state.counters[LISTED] -= 1
 
 
+@njit(cache=True, nogil=True)
+def list_patterns(drawn, state):  # type: ignore[no-untyped-def]
+    for i in drawn:
+        list_pattern(i, True, state)
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
-def sweep(form, X, data, order, draws, limits, adaptive, skip_bound, state, pattern):  # type: ignore[no-untyped-def]
+def sweep(form, X, row_of, data, order, draws, limits, adaptive, skip_bound, state, pattern):  # type: ignore[no-untyped-def]
     """LaRank until the order is through, or more slots or random numbers are needed."""
     counters, rates = state.counters, state.rates
     while True:
@@ -175,14 +193,13 @@ def sweep(form, X, data, order, draws, limits, adaptive, skip_bound, state, patt
         else:
             i = state.listed[int(draws[counters[DRAWN]] * counters[LISTED])]
 
-        m, gain, moves = improve(
-            form, i, X, data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
+        operations, m, gain, moves = improve(
+            form, i, X, row_of[i], data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
         )
-        operations = m
         if moves > 0:
-            if not fits(state.patterns, pattern, m):
+            if not fits(state.patterns, i, pattern, m):
                 return MORE_ROOM  # nothing was changed: the same again with more slots
-            operations += follow(pattern, m, X, i, 1.0, limits.bias, state.W, state.b)
+            operations += follow(pattern, m, X, row_of[i], 1.0, limits.bias, state.W, state.b)
             write(state.patterns, i, pattern, m)
             supports = False
             for q in range(m):
@@ -218,31 +235,6 @@ def choose(adaptive, kind, draws, counters, rates):  # type: ignore[no-untyped-d
         counters[KIND] = REPROCESS
     else:
         counters[KIND] = OPTIMIZE
-
-
-def survey(
-    form: Form, rows: Rows, state: State, bias: float, U: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Every example's loss, and its part of the gap in units of 1/mu."""
-    losses, gaps = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
-    W = state.W
-    WT, b = np.ascontiguousarray(W.T), (bias * state.b).astype(W.dtype)
-
-    def work(lo: int, hi: int, block: Any) -> None:
-        S = np.empty((hi - lo, len(W)), W.dtype)
-        product(block, WT, S)
-        S += b
-        survey_block(form, lo, S, U, state.patterns, losses, gaps)
-
-    rows.each_block(work, len(W) * W.itemsize)
-    return losses, gaps
-
-
-@njit(cache=True, nogil=True)
-def survey_block(form, lo, S, U, patterns, losses, gaps):  # type: ignore[no-untyped-def]
-    for j in range(len(S)):
-        i = lo + j
-        losses[i], gaps[i] = survey_one(form, i, S[j], U[i], patterns)
 
 
 def worth_a_visit(gaps: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -14,8 +14,9 @@ A binary problem as in seed 002 has one class row and one coefficient an example
 An intercept is the weight of a constant column `bias`, penalised with the others: x stands for
 [x, bias] and W for [W, b] throughout, the last column kept apart since rows do not have it.
 
-Few classes of an example ever have a coefficient, so only those are stored: K slots an example,
-more when some example needs more.
+Few classes of an example ever have a coefficient, so only those are stored, in slots.  An example
+that needs more than it has is given new ones, twice as many, at the end of a common array; so one
+example in doubt among hundreds of classes costs hundreds of slots, not n times that.
 """
 
 from typing import Any, NamedTuple
@@ -24,8 +25,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..rows import Rows, add_product, map_blocks
-from ..rows.kernel import axpy
+from ..rows import Rows, map_blocks
+from ..rows.kernel import KernelRows, axpy, kernel_rows
 
 FREE = -1  # a slot that no class has
 FIRST_SLOTS = 4
@@ -35,10 +36,13 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 class Patterns(NamedTuple):
-    """β, sparse."""
+    """β, sparse: example i has the slots from first[i] to first[i] + room[i]."""
 
-    classes: NDArray[np.int32]  # (n, K) class of each slot
-    beta: NDArray[np.float64]  # (n, K)
+    classes: NDArray[np.int32]  # (slots,) class of each slot
+    beta: NDArray[np.float64]  # (slots,)
+    first: NDArray[np.int64]  # (n,)
+    room: NDArray[np.int64]  # (n,)
+    end: NDArray[np.int64]  # (1,) slots given out
 
 
 class Pattern(NamedTuple):
@@ -52,21 +56,51 @@ class Pattern(NamedTuple):
 
 def empty(n: int, n_rows: int) -> Patterns:
     """β = 0 for n examples and n_rows class rows."""
-    K = min(n_rows, FIRST_SLOTS)
-    return Patterns(np.full((n, K), FREE, np.int32), np.zeros((n, K)))
+    return slots(np.full(n, min(n_rows, FIRST_SLOTS), np.int64))
+
+
+def slots(room: NDArray[np.int64], spare: int = 0) -> Patterns:
+    """β = 0 with so many slots for each example, and some to be given out."""
+    size = int(room.sum())
+    classes, beta = np.full(size + spare, FREE, np.int32), np.zeros(size + spare)
+    return Patterns(classes, beta, np.cumsum(room) - room, room.copy(), np.array([size]))
 
 
 def with_slots(patterns: Patterns, K: int) -> Patterns:
-    """The same with K slots."""
-    more = ((0, 0), (0, K - patterns.beta.shape[1]))
+    """The same with K slots at least for each example."""
+    return packed(patterns, slots(np.maximum(patterns.room, K)))
+
+
+def with_room(patterns: Patterns, more: int) -> Patterns:
+    """The same with so many slots at least to be given out; those left behind are gone."""
+    return packed(patterns, slots(patterns.room, max(more, int(patterns.room.sum()) // 2)))
+
+
+def chosen(patterns: Patterns, index: NDArray[np.intp]) -> Patterns:
+    """Those of the examples `index`."""
+    some = patterns._replace(first=patterns.first[index], room=patterns.room[index])
+    return packed(some, slots(some.room))
+
+
+def joined(a: Patterns, b: Patterns) -> Patterns:
+    """Those of a, then those of b."""
     return Patterns(
-        np.pad(patterns.classes, more, constant_values=FREE), np.pad(patterns.beta, more)
+        np.concatenate([a.classes, b.classes]),
+        np.concatenate([a.beta, b.beta]),
+        np.concatenate([a.first, b.first + len(a.beta)]),
+        np.concatenate([a.room, b.room]),
+        len(a.beta) + b.end,
     )
 
 
-def with_room(patterns: Patterns, n_rows: int) -> Patterns:
-    """The same with twice the slots."""
-    return with_slots(patterns, min(n_rows, 2 * patterns.beta.shape[1]))
+@njit(cache=True, nogil=True)
+def packed(old, new):  # type: ignore[no-untyped-def]
+    """Every coefficient of old put into the slots of new."""
+    for i in range(len(old.first)):
+        for q in range(old.room[i]):
+            new.classes[new.first[i] + q] = old.classes[old.first[i] + q]
+            new.beta[new.first[i] + q] = old.beta[old.first[i] + q]
+    return new
 
 
 def scratch(n_rows: int) -> Pattern:
@@ -74,27 +108,40 @@ def scratch(n_rows: int) -> Pattern:
     return Pattern(np.zeros(n_rows, np.int32), *(np.zeros(n_rows) for _ in range(3)))
 
 
+def reader(rows: Rows, lo: int, hi: int, block: Any) -> tuple[KernelRows, NDArray[np.intp]]:
+    """A block as a kernel reads it, and where its rows lie in that."""
+    if isinstance(block, np.ndarray):
+        return kernel_rows(block), np.arange(hi - lo)
+    return rows.take(np.arange(lo, hi))
+
+
 def primal_weights(
     rows: Rows, patterns: Patterns, n_rows: int, bias: float
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """[W, b] = Σ_i β_i [x_i, bias]ᵀ, anew: what a kernel adds up drifts by rounding."""
-    shape = (n_rows, rows.shape[1])
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[W, b] = Σ_i β_i [x_i, bias]ᵀ, anew and in float64: what a kernel adds up drifts."""
 
-    def start() -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        return np.zeros(shape, rows.dtype), np.empty(shape, rows.dtype), np.zeros(n_rows)
+    def start() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.zeros((n_rows, rows.shape[1])), np.zeros(n_rows)
 
     def work(mine: Any, lo: int, hi: int, block: Any) -> None:
-        W, unused, b = mine
-        B = np.zeros((hi - lo, n_rows), rows.dtype)
-        spread(patterns, lo, B)
-        add_product(B, block, W, unused)
-        b += bias * B.sum(axis=0, dtype=np.float64)
+        add_patterns(*reader(rows, lo, hi, block), lo, patterns, bias, *mine)
 
-    (W, _, b), *others = map_blocks(rows, start, work, n_rows * rows.dtype.itemsize)
-    for other, _, other_b in others:
+    (W, b), *others = map_blocks(rows, start, work)
+    for other, other_b in others:
         W += other
         b += other_b
     return W, b
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def add_patterns(X, index, lo, patterns, bias, W, b):  # type: ignore[no-untyped-def]
+    """[W, b] += Σ β [x, bias]ᵀ over the examples from lo on: only coefficients cost anything."""
+    for j in range(len(index)):
+        for q in own_slots(patterns, lo + j):
+            beta, c = patterns.beta[q], patterns.classes[q]
+            if beta != 0.0:
+                axpy(X, beta, index[j], W[c])
+                b[c] += beta * bias
 
 
 def squared(W: NDArray[Any], b: NDArray[np.float64]) -> float:
@@ -102,30 +149,45 @@ def squared(W: NDArray[Any], b: NDArray[np.float64]) -> float:
     return float(np.einsum("cd,cd->", W, W, dtype=np.float64) + b @ b)
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def own_slots(patterns, i):  # type: ignore[no-untyped-def]
+    """The slots of example i."""
+    return range(patterns.first[i], patterns.first[i] + patterns.room[i])
+
+
 def support(patterns: Patterns) -> NDArray[np.intp]:
     """The examples with a coefficient."""
-    return np.flatnonzero((patterns.beta != 0.0).any(axis=1))
+    return np.flatnonzero(largest(patterns))
+
+
+@njit(cache=True, nogil=True)
+def largest(patterns):  # type: ignore[no-untyped-def]
+    """β_i^{y_i}, or α_i, of every example: its largest coefficient, since they sum to 0."""
+    out = np.zeros(len(patterns.first))
+    for i in range(len(out)):
+        for q in own_slots(patterns, i):
+            out[i] = max(out[i], abs(patterns.beta[q]))
+    return out
 
 
 @njit(cache=True, nogil=True)
 def spread(patterns, lo, out):  # type: ignore[no-untyped-def]
     """out (b, C) = β of the examples from lo on."""
     for i in range(len(out)):
-        for q in range(patterns.beta.shape[1]):
-            c = patterns.classes[lo + i, q]
-            if c != FREE:
-                out[i, c] = patterns.beta[lo + i, q]
+        for q in own_slots(patterns, lo + i):
+            if patterns.classes[q] != FREE:
+                out[i, patterns.classes[q]] = patterns.beta[q]
 
 
 @njit(cache=True, nogil=True)
-def linear_term(patterns, y):  # type: ignore[no-untyped-def]
-    """Σ_i β_i^{y_i}."""
-    total = 0.0
-    for i in range(len(y)):
-        for q in range(patterns.beta.shape[1]):
-            if patterns.classes[i, q] == y[i]:
-                total += patterns.beta[i, q]
-    return total
+def magnitudes(patterns, sq, n_rows):  # type: ignore[no-untyped-def]
+    """Σ_i |β_ic| ‖x_i‖ for every class row c."""
+    out = np.zeros(n_rows)
+    for i in range(len(sq)):
+        for q in own_slots(patterns, i):
+            if patterns.classes[q] != FREE:
+                out[patterns.classes[q]] += abs(patterns.beta[q]) * np.sqrt(sq[i])
+    return out
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -135,10 +197,10 @@ def read_all(patterns, i, pattern):  # type: ignore[no-untyped-def]
     for c in range(C):
         pattern.classes[c] = c
         pattern.beta[c] = pattern.before[c] = 0.0
-    for q in range(patterns.beta.shape[1]):
-        c = patterns.classes[i, q]
+    for q in own_slots(patterns, i):
+        c = patterns.classes[q]
         if c != FREE:
-            pattern.beta[c] = pattern.before[c] = patterns.beta[i, q]
+            pattern.beta[c] = pattern.before[c] = patterns.beta[q]
     return C
 
 
@@ -146,21 +208,63 @@ def read_all(patterns, i, pattern):  # type: ignore[no-untyped-def]
 def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
     """The classes of example i that have a coefficient into `pattern`; how many."""
     m = 0
-    for q in range(patterns.beta.shape[1]):
-        if patterns.classes[i, q] != FREE:
-            pattern.classes[m] = patterns.classes[i, q]
-            pattern.beta[m] = pattern.before[m] = patterns.beta[i, q]
+    for q in own_slots(patterns, i):
+        if patterns.classes[q] != FREE:
+            pattern.classes[m] = patterns.classes[q]
+            pattern.beta[m] = pattern.before[m] = patterns.beta[q]
             m += 1
     return m
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def fits(patterns, pattern, m):  # type: ignore[no-untyped-def]
-    """Are there slots enough for the first m of `pattern`?"""
+def shorten(pattern, y, few):  # type: ignore[no-untyped-def]
+    """Keep class y, those with a coefficient and, of the others, the `few` best; how many.
+
+    Only classes with a coefficient and the class of the best score ever move: a move looks at
+    these few and not at thousands.
+    """
+    top = np.full(few, -np.inf)  # scores, the best first
+    for c in range(len(pattern.score)):
+        s = pattern.score[c]
+        if s > top[-1] and c != y and pattern.beta[c] == 0.0:
+            q = few - 1
+            while q > 0 and top[q - 1] < s:
+                top[q] = top[q - 1]
+                q -= 1
+            top[q] = s
+    m, equal = 0, 0  # of equals the first: as many as there are places for
+    for q in range(few):
+        equal += top[q] == top[-1]
+    for c in range(len(pattern.score)):
+        s = pattern.score[c]
+        if s < top[-1] and c != y and pattern.beta[c] == 0.0:
+            continue
+        if s == top[-1] and c != y and pattern.beta[c] == 0.0:
+            equal -= 1
+            if equal < 0:
+                continue
+        pattern.classes[m] = c
+        pattern.beta[m] = pattern.before[m] = pattern.beta[c]
+        pattern.score[m] = s
+        m += 1
+    return m
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def wanted(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
+    """How many new slots example i must be given for the first m of `pattern`."""
     used = 0
     for q in range(m):
         used += pattern.beta[q] != 0.0
-    return used <= patterns.beta.shape[1]
+    if used <= patterns.room[i]:
+        return 0
+    return min(max(used, 2 * patterns.room[i]), len(pattern.beta))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def fits(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
+    """Are there slots enough for the first m of `pattern`?"""
+    return patterns.end[0] + wanted(patterns, i, pattern, m) <= len(patterns.beta)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -180,12 +284,16 @@ def follow(pattern, m, X, row, factor, bias, W, b):  # type: ignore[no-untyped-d
 @njit(cache=True, nogil=True, forceinline=True)
 def write(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
     """The first m of `pattern` back to example i."""
-    slot = 0
+    more = wanted(patterns, i, pattern, m)
+    if more > 0:
+        patterns.first[i], patterns.room[i] = patterns.end[0], more
+        patterns.end[0] += more
+    slot = patterns.first[i]
     for q in range(m):
         if pattern.beta[q] != 0.0:
-            patterns.classes[i, slot] = pattern.classes[q]
-            patterns.beta[i, slot] = pattern.beta[q]
+            patterns.classes[slot] = pattern.classes[q]
+            patterns.beta[slot] = pattern.beta[q]
             slot += 1
-    for free in range(slot, patterns.beta.shape[1]):
-        patterns.classes[i, free] = FREE
-        patterns.beta[i, free] = 0.0
+    for free in range(slot, patterns.first[i] + patterns.room[i]):
+        patterns.classes[free] = FREE
+        patterns.beta[free] = 0.0
