@@ -38,7 +38,7 @@ from ..rows import (
 from ..rows.cores import num_threads
 from ..rows.threads import each_part
 from .intercepts import DENSE, ClassCurvature, Diagonal, Matrix
-from .softmax import LOSS, N_SUMS, curvature_rows, residuals
+from .softmax import LOSS, N_SUMS, curvature_rows, residuals, root_rows
 
 TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
 SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
@@ -79,6 +79,23 @@ class _Sums:
         self.G = np.zeros((C, d), dtype)
         chunk = max(1, SCRATCH_BYTES // max(1, d * self.G.itemsize))
         self.scratch = np.empty((min(C, chunk), d), dtype)
+        # of one block after another: fresh pages for each would cost as much as its softmax
+        self._scores = self._roots = np.empty((0, C), dtype)
+        self._outer = np.empty(self.pp.shape, dtype)
+
+    def scores(self, rows: int) -> NDArray[Any]:
+        """Room for a block's scores."""
+        if len(self._scores) < rows:
+            self._scores = np.empty((rows, self._scores.shape[1]), self._scores.dtype)
+        return self._scores[:rows]
+
+    def add_outer(self, R: NDArray[Any], w: NDArray[np.float64], y: NDArray[np.int32]) -> None:
+        """Σ w p pᵀ, from the residuals R = w (p - e_y)."""
+        if len(self._roots) < len(R):
+            self._roots = np.empty_like(R)
+        roots = self._roots[: len(R)]
+        root_rows(R, w, y, roots)
+        self.pp += np.matmul(roots.T, roots, out=self._outer)
 
     def merge(self, other: "_Sums", but: str = "") -> None:
         for name in {"sums", "g", "own", "a", "pp", "G"} - {but}:
@@ -202,7 +219,7 @@ class Multinomial:
             if second:
                 curvature_rows(S, w, y, mine.a)
                 if len(mine.pp):
-                    mine.pp += outer_products(S, w, y)
+                    mine.add_outer(S, w, y)
 
         if gradient and num_threads() * WT.nbytes > SUMS_BYTES:
             with one_blas_thread():
@@ -212,7 +229,7 @@ class Multinomial:
             return _Sums(C, d if gradient else 0, dtype)
 
         def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
-            S = np.empty((hi - lo, C), dtype)
+            S = mine.scores(hi - lo)
             residuals_of(mine, lo, hi, block, S)
             if gradient:
                 add_product(S, block, mine.G, mine.scratch)
@@ -256,14 +273,6 @@ class Multinomial:
         A = -sums.pp
         np.fill_diagonal(A, sums.a)  # Σ w p - Σ w p², without its cancellation
         return Matrix(A)
-
-
-def outer_products(R: NDArray[Any], w: NDArray[np.float64], y: NDArray[np.int32]) -> NDArray[Any]:
-    """Σ w p pᵀ (C, C), from the residuals R = w (p - e_y)."""
-    P = R.copy()
-    P[np.arange(len(y)), y] += w
-    P /= np.sqrt(np.where(w > 0, w, 1))[:, None].astype(P.dtype)
-    return np.asarray(P.T @ P)
 
 
 def sq_norm(A: NDArray[Any]) -> float:

@@ -105,3 +105,14 @@ def curvature_rows(S, w, y, a):  # type: ignore[no-untyped-def]
         for c in range(len(s)):  # -s is w (1 - p) for the own class, and s is w p for any other
             size = float(abs(s[c]))
             a[c] += size * max(0.0, 1.0 - size * share)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def root_rows(S, w, y, P):  # type: ignore[no-untyped-def]
+    """P <- sqrt(w) p, from the residuals S = w (p - e_y)."""
+    for i in range(S.shape[0]):
+        share = S.dtype.type(1.0 / np.sqrt(w[i]) if w[i] > TINY else 0.0)
+        s, p = S[i], P[i]
+        for c in range(len(s)):
+            p[c] = s[c] * share
+        p[y[i]] = S.dtype.type(w[i] + s[y[i]]) * share

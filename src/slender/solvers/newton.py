@@ -40,7 +40,7 @@ MEMORY = 10
 REFRESH = 7  # steps with one H0: L-BFGS suffers from one that changes at every step
 TRIALS = 20  # of one line search
 ARMIJO = 1e-4
-NEAR = 30.0  # A is computed with every pass once the gradient is this near to its goal
+NEAR = 10.0  # A is computed with every pass once the gradient is this near to its goal
 NOISE = {"f": 1e-6, "d": 1e-12}  # of the objective: differences below it say nothing
 STILL, STILL_STEPS = 1e-2, 20  # so many steps that together gain less than this of the noise: stop
 # Steps after which a fit in float32 is given the digits of float64: one that takes so many fights
