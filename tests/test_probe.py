@@ -20,7 +20,8 @@ from slender.estimators.probe import turned
 from slender.lab.datasets import planted
 
 FIELDS = {
-    "C", "objective", "gap", "top1", "top5", "mean_per_class", "log_loss", "passes", "seconds",
+    "C", "objective", "gap", "top1", "top1_error", "top5", "mean_per_class", "log_loss",
+    "log_loss_error", "passes", "seconds",
 }  # fmt: skip
 
 
@@ -106,6 +107,8 @@ def test_when_a_path_has_turned():
     for record in still[1:]:
         record["log_loss"] = 1.0
     assert turned(still)  # nothing moves any more
+    still[0]["log_loss"] = 1.0
+    assert not turned(still)  # nothing moves yet
 
 
 def test_when_a_path_has_turned_by_accuracy():

@@ -22,8 +22,8 @@ from slender.rows import one_blas_thread
 from slender.solvers.tracepath import LOOSER
 
 FIELDS = {
-    "lambda1", "lambda2", "objective", "gap", "rank", "trace_norm", "top1", "top5",
-    "mean_per_class", "log_loss", "passes", "seconds",
+    "lambda1", "lambda2", "objective", "gap", "rank", "trace_norm", "top1", "top1_error", "top5",
+    "mean_per_class", "log_loss", "log_loss_error", "passes", "seconds",
 }  # fmt: skip
 MEAN = "the mean is over rows, so weights change the balance of loss and penalty; repetition not"
 SPLIT = "rows are split, not weights"

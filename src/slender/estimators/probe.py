@@ -290,7 +290,9 @@ def turned(path: list[Record], select: str = "auto") -> bool:
         if after < AFTER or (select == "auto" and since_top < AFTER):
             return False
         risen = last["log_loss"] - lowest > RISEN * last["log_loss_error"]
-        still = all(record["passes"] <= 1.0 for record in path[-AFTER:])
+        # nothing moves any more; at tiny C nothing moves yet
+        begun = path[0]["log_loss"] - lowest > RISEN * path[0]["log_loss_error"]
+        still = begun and all(record["passes"] <= 1.0 for record in path[-AFTER:])
         return bool(risen or still)
     worse = top["top1"] - last["top1"] > top["top1_error"]
     has_risen = top["top1"] - path[0]["top1"] > 2.0 * top["top1_error"]
