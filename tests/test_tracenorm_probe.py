@@ -377,3 +377,12 @@ def test_a_tolerance_below_rounding_warns_and_stops():
     with pytest.warns(ConvergenceWarning, match="float32 allows no further step"):
         model = TraceNormClassifier(0.05, tol=1e-12).fit(X.astype(np.float32), y)
     assert len(model.trace_) < 100
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("intercept", [False, True])
+def test_features_that_tell_nothing_apart(intercept):
+    """lambda1_max_ is 0 where X is constant: any grid will do, and W = 0."""
+    probe = TraceNormProbe(3, 2, fit_intercept=intercept, random_state=0)
+    probe.fit(np.full((60, 4), 3.0), np.arange(60) % 3)
+    assert probe.rank_ == 0

@@ -87,6 +87,10 @@ def path(
     cv: Annotated[int | None, typer.Option(help="Folds of a cross-validation instead.")] = None,
     shots: Annotated[int | None, typer.Option(help="Rows of each class to fit on.")] = None,
     scale: Annotated[str | None, typer.Option(help="none, l2 or standard.")] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(help="auto, accuracy, balanced_accuracy or log_loss: what chooses."),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Every C; do not stop past the best.")
     ] = False,
@@ -125,6 +129,7 @@ def path(
         "shots": shots,
         "scale": scale,
         "refit": False if no_refit else None,
+        "select": select,
         "full": full or None,
         "calibrate": calibrate or None,
         "fit_intercept": intercept,

@@ -171,8 +171,10 @@ class LogisticClassifier(MultinomialClassifier):
             return
         if ended:
             warn(f"{ended}{self._reached()}")
-        elif solver.stalled or problem.passes >= self.max_iter:  # else a callback wanted it so
-            warn(f"{self._reached()}: {self._advice(solver.stalled, solver.dtype)}")
+        elif solver.stalled or not solver.settled or problem.passes >= self.max_iter:
+            # else a callback wanted it so; not settled: float64 was of use, and its digits are gone
+            out_of_digits = solver.stalled or problem.passes < self.max_iter
+            warn(f"{self._reached()}: {self._advice(out_of_digits, solver.dtype)}")
 
     def _reached(self) -> str:
         return f"after {self.n_iter_} passes the objective {self.objective_:.6g} {self._proved()}"

@@ -15,6 +15,9 @@ from .linear import LinearClassifier
 from .validation import check_finite, check_positive, row_weights, shown
 
 
+FARTHEST = 1e12  # from 1, for the weight of all rows in float32
+
+
 class MultinomialClassifier(LinearClassifier):
     """Base of the estimators that minimise the L2-regularised multinomial loss.
 
@@ -87,6 +90,8 @@ class MultinomialClassifier(LinearClassifier):
                 "leave it out, or give its rows a weight"
             )
         w = weight / np.count_nonzero(weight)
+        if not 1.0 / FARTHEST < w.sum() < FARTHEST:  # float32 would lose such weights, or overflow
+            rows = rows.widened()
         problem = Multinomial(rows, codes, w, len(self.classes_), bool(self.fit_intercept))
         if not np.isfinite(problem.squares):
             check_finite(rows)

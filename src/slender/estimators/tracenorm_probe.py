@@ -182,7 +182,8 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         return False
 
     def _penalties(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        first, last = (self.lambda1_max_ * share for share in LAMBDA1)
+        largest = self.lambda1_max_ or 1.0  # 0: no feature tells classes apart, and W = 0 at any
+        first, last = (largest * share for share in LAMBDA1)
         return self._values(first, last, self.n_lambda1), self._values(*LAMBDA2, self.n_lambda2)
 
     def _values(self, first: float, last: float, number: int) -> NDArray[np.float64]:
