@@ -15,7 +15,7 @@ from slender.lab.datasets import digits
 from slender.losses import CrammerSinger
 from slender.problem import multiclass
 from slender.rows import as_rows
-from slender.solvers.bcfw import Data, FrankWolfe
+from slender.solvers.bcfw import Data, FrankWolfe, restarted, widened
 from slender.solvers.patterns import empty, largest, primal_weights
 
 MU = 0.05
@@ -87,6 +87,23 @@ def test_algorithms_2_3_and_4_are_algorithm_5_with_blocks_of_one(algorithm):
     W, linear = solve(X, y, 4, 1, 4, which)
     np.testing.assert_allclose(W, expected, atol=1e-6)  # γ of Algorithm 2 is from differences of f
     assert MU * linear == pytest.approx(length, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("b", [1, 5])
+def test_float32_rows_go_on_with_weights_of_float64(kind, b):
+    X, y = problem(8)
+    rows = as_rows(kind(X.astype(np.float32)))
+    data = Data(rows, y, np.full(12, 1 / (12 * MU)), rows.sqnorms().astype(float), 0.0)
+    solver = FrankWolfe(b, averaging=True)
+    state = solver.init(empty(12, 4), np.zeros((4, 5), np.float32))
+    for _ in range(2):
+        state = solver.sweep(state, data, np.arange(12), np.arange(-(-12 // b)))
+        V, v = primal_weights(rows, state.patterns, 4, 0.0)
+        np.testing.assert_allclose(state.W, V, atol=1e-5)
+        state = widened(restarted(state, V, v), V)
+    state = solver.sweep(state, data, np.arange(12), np.arange(-(-12 // b)))
+    np.testing.assert_allclose(state.W, primal_weights(rows, state.patterns, 4, 0.0)[0], atol=1e-12)
 
 
 def test_weights_scale_the_losses():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..rows import one_blas_thread
 from ..solvers.bcfw import LOSS, SQUARES, Data, FrankWolfe, restarted, widened
 from ..solvers.directions import Multiclass
-from ..solvers.duality import Kept, Terms, dual_point, primal_point, row_squares
+from ..solvers.duality import Kept, Terms, dual_point, gap_between, primal_point, row_squares
 from ..solvers.loop import Clock, Record
 from ..solvers.patterns import empty, support
 from .svm import SVMClassifier
@@ -132,7 +132,7 @@ class BCFWClassifier(SVMClassifier):
             kept = self._kept(*solver.solution(state), bias, rows.dtype)
             primal = primal_point(form, rows, terms, state.patterns, kept)
             best = max(best, dual.value)
-            gap = max(0.0, primal.value + primal.rounding - best)
+            gap = gap_between(primal, best)
             if gap <= primal.blur:
                 state = widened(state, dual.W)
             return {

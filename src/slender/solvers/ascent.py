@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..rows import Rows
 from .directions import Form
-from .duality import Dual, Primal, Terms, dual_point, primal_point
+from .duality import Dual, Primal, Terms, dual_point, gap_between, primal_point
 from .larank import MOVES, OPERATIONS, Data, LaRank, worth_a_visit
 from .patterns import Patterns, support
 
@@ -117,7 +117,7 @@ class Ascent:
         primal = primal_point(*arguments, self.kept, self.length)
         rise = dual.value - self.best
         self.best = max(self.best, dual.value)
-        gap = max(0.0, primal.value + primal.rounding - self.best)
+        gap = gap_between(primal, self.best)
         self.slow = 0 if rise > SLOW * gap else self.slow + 1
         self.vain = 0 if rise > 0.0 or gap < self.least else self.vain + 1
         self.least = min(self.least, gap)

@@ -164,6 +164,12 @@ def best_factor(margins: NDArray[np.float64], U: NDArray[np.float64], square: fl
     return float(max(t, ends[k - 1]) if k > 0 else t)
 
 
+def gap_between(primal: Primal, dual: float) -> float:
+    """P + r_P less a dual value, never below 0; infinite where a number overflowed."""
+    gap = primal.value + primal.rounding - dual
+    return max(0.0, gap) if np.isfinite(gap) else np.inf
+
+
 def squared_norms(W: NDArray[Any], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """‖[W_c, b_c]‖² of every class row."""
     own = np.einsum("cd,cd->c", W, W, dtype=np.float64)
