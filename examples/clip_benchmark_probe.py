@@ -59,7 +59,7 @@ def evaluate(train: tuple[Any, Any], test: tuple[Any, Any]) -> dict[str, Any]:
     if len(probe.classes_) > 5:
         best = probe.predict_top_k(X_test, 5)
         acc5 = float((best == np.asarray(y_test)[:, None]).any(axis=1).mean())
-    print(classification_report(y_test, predicted, digits=3))
+    print(classification_report(y_test, predicted, digits=3, zero_division=0.0))
     return {
         "lp_acc1": float(np.mean(predicted == y_test)),
         "lp_acc5": acc5,

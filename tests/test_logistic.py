@@ -364,3 +364,14 @@ def test_threads_that_share_a_gradient(monkeypatch):
     monkeypatch.setattr("slender.rows.threads.WORTH_A_PART", 100)
     shared = LogisticClassifier(random_state=0, tol=1e-6).fit(X, y)
     assert shared.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+
+
+def test_far_more_columns_than_rows_in_float32():
+    """Rows outside the samples had no curvature, and a fit ended at 77 times the optimum."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 20_000)).astype(np.float32)
+    y = rng.integers(0, 4, 200)
+    model = LogisticClassifier(1.0, random_state=0).fit(X, y)
+    exact = LogisticClassifier(1.0, tol=1e-6, random_state=0).fit(X.astype(np.float64), y)
+    assert model.gap_ <= 1e-3 * model.objective_
+    assert model.objective_ == pytest.approx(exact.objective_, rel=1.1e-3)

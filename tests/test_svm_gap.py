@@ -201,7 +201,7 @@ def test_thousands_of_classes_need_no_square_of_them(estimator):
     y = np.repeat(np.arange(C), 2)
     X = (rng.normal(size=(C, 8))[y] + 0.3 * rng.normal(size=(2 * C, 8))).astype(np.float32)
     model = estimator(passes=4, tol=None, random_state=0)
-    assert peak_of(lambda: model.fit(X, y)) < 0.25 * C * C * 4
+    assert peak_of(lambda: model.fit(X, y)) < 0.4 * C * C * 4
     assert 0.0 < model.gap_ < model.objective_
 
 

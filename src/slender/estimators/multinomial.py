@@ -14,7 +14,6 @@ from ..solvers.loop import Record
 from .linear import LinearClassifier
 from .validation import check_finite, check_positive, row_weights, shown
 
-
 FARTHEST = 1e12  # from 1, for the weight of all rows in float32
 
 

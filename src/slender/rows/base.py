@@ -31,7 +31,7 @@ BLOCK_BYTES = 16 * 2**20
 
 # Thousands of classes: what a block is multiplied with is read from memory for every block anyway,
 # so that many rows share it, though they leave the cache.
-FEWEST_ROWS, LARGEST_BYTES = 256, 32 * 2**20
+WIDE_BYTES, FEWEST_ROWS, LARGEST_BYTES = 8 * 2**10, 256, 32 * 2**20
 
 
 def blocks(n: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[tuple[int, int]]:
@@ -94,7 +94,8 @@ class Rows(ABC):
     def block_rows(self, out_bytes: int) -> int:
         """Rows of a block, at most, if each is turned into `out_bytes`: what fits in a cache."""
         size = max(1, self.row_bytes, out_bytes)
-        return max(1, threads.CACHE_BYTES // size, min(FEWEST_ROWS, LARGEST_BYTES // size))
+        fewest = min(FEWEST_ROWS, LARGEST_BYTES // size) if size > WIDE_BYTES else 1
+        return max(1, threads.CACHE_BYTES // size, fewest)
 
     def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
         """Give back memory that only speeds up the next read: pages of a mapped file."""
