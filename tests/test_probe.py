@@ -91,7 +91,7 @@ def path(*top1, rising=True, passes=2.0):
     slope = 1.0 if rising else -1.0
     return [
         {"top1": a, "top1_error": np.sqrt(a * (1 - a) / 100), "log_loss": 99.0 + slope * k,
-         "log_loss_error": 0.5, "passes": passes}
+         "log_loss_error": 0.5, "passes": passes, "C": 2.0**k}
         for k, a in enumerate(top1)
     ]  # fmt: skip
 
@@ -109,6 +109,12 @@ def test_when_a_path_has_turned():
     assert turned(still)  # nothing moves any more
     still[0]["log_loss"] = 1.0
     assert not turned(still)  # nothing moves yet
+    noisy = path(0.05, 0.1, 0.05, 0.05, 0.05, 0.05, rising=False, passes=1.0)
+    assert not turned(noisy)  # an early best by chance, while the log loss falls
+    fine = path(0.5, 0.9, 0.7, 0.6, 0.5)
+    for k, record in enumerate(fine):
+        record["C"] = 1.1**k
+    assert not turned(fine)  # three values on, but no distance in C
 
 
 def test_when_a_path_has_turned_by_accuracy():

@@ -33,6 +33,7 @@ SCALES = ("none", "l2", "standard")
 # The path has turned when so many values after the chosen one the log loss has clearly risen, or
 # nothing moved; a choice by accuracy waits longer, for it to fall by a standard error, or at all.
 AFTER, CLEARLY, AT_ALL = 3, 4, 8
+FAR = 4.0  # times the C of the chosen one, too, however fine the grid
 RISEN = 0.5  # standard errors of the log loss above its lowest
 RISEN_AT_ALL = 1e-3  # of the lowest log loss: more than rounding
 KEPT = 4  # models of the path, those that may yet be chosen
@@ -286,8 +287,10 @@ def turned(path: list[Record], select: str = "auto") -> bool:
     top = path[best_of(path, "accuracy")]
     lowest = min(record["log_loss"] for record in path)
     if select in ("auto", "log_loss"):
-        since_top = len(path) - 1 - best_of(path, "accuracy")
-        if after < AFTER or (select == "auto" and since_top < AFTER):
+        # the chosen value, the lowest log loss and the best top-1 must all lie well behind
+        judges = ("auto", "log_loss", "accuracy") if select == "auto" else ("log_loss",)
+        newest = max(best_of(path, judge) for judge in judges)
+        if len(path) - 1 - newest < AFTER or last["C"] < FAR * path[newest]["C"]:
             return False
         risen = last["log_loss"] - lowest > RISEN * last["log_loss_error"]
         # nothing moves any more; at tiny C nothing moves yet
