@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from ..problem.intercepts import DENSE, ClassCurvature, Diagonal, Matrix, Thin, solve
 from ..rows import row_squares
@@ -38,6 +37,7 @@ CENTRED = 0.9  # of a class's mean: the only row of its class shall not count fo
 # Of the largest a s: below it a direction is rounding (lam = 0 has no other floor).
 FLOOR = {"f": 1e-7, "d": 1e-18}
 CLASS_BYTES = 128 * 2**20  # of a sample's softmax, kept for A; beyond, A's diagonal has to do
+MANY_CLASSES = 2500  # at so many half of the sample does, and so on: each row costs C exponentials
 LOOSELY = 1e-3  # A⁺ g to this residual: a preconditioner need not be exact
 PRODUCTS = 50  # with A, at most, for one A⁺ g
 
@@ -74,18 +74,23 @@ class Classwise:
         `least` is what a class's curvature is at least: a sample whose rows are all won knows of
         no curvature where other rows still have their doubts.
         """
-        m, C = len(self.X), len(theta)
-        dtype = self.X.dtype
+        C, dtype = len(theta), self.X.dtype
+        every = 1 + C // MANY_CLASSES
+        rows, weights = self.X[::every], self.w[::every]
+        weights = weights * (self.w.sum() / weights.sum())
+        m = len(rows)
         mass, a = np.zeros(C), np.zeros(C)
         centres = np.zeros((C, self.X.shape[1]), dtype)
         kept = m if m * C * dtype.itemsize <= CLASS_BYTES else 0
         softmaxes = np.empty((kept, C), dtype)
         step = max(1, CLASS_BYTES // (4 * C * dtype.itemsize))
         for lo in range(0, m, step):
-            X, w = self.X[lo : lo + step], self.w[lo : lo + step, None]
+            X, w = rows[lo : lo + step], weights[lo : lo + step, None]
             P = matmul(X, theta[:, :-1].T)
             P += theta[:, -1]
-            P = softmax(P, axis=1)
+            P -= P.max(axis=1, keepdims=True)
+            np.exp(P, out=P)
+            P /= P.sum(axis=1, keepdims=True)
             if kept:
                 softmaxes[lo : lo + step] = P
             h = P * w
@@ -97,18 +102,7 @@ class Classwise:
         if self.intercept:
             centres /= np.maximum(a, np.finfo(dtype).tiny)[:, None].astype(dtype)
         more = np.maximum(least - a, 0.0)
-        return self._class_curvature(softmaxes, mass + more, a + more), centres
-
-    def _class_curvature(
-        self, P: NDArray[Any], mass: NDArray[np.float64], a: NDArray[np.float64]
-    ) -> ClassCurvature:
-        if len(P) == 0:
-            return Diagonal(a)
-        if len(a) > DENSE:
-            return Thin(P, self.w, mass, a)
-        A = -matmul(P.T, P * self.w[:, None]).astype(np.float64)
-        np.fill_diagonal(A, a)
-        return Matrix(A)
+        return _class_curvature(softmaxes, weights, mass + more, a + more), centres
 
     def inverse(
         self, theta: NDArray[Any], lam: float, least: NDArray[np.float64] | float = 0.0
@@ -171,6 +165,19 @@ class Inverse:
         v = v - np.einsum("cd,cd->c", G, self.centres)
         out[:, -1] = v - v.mean()  # a common shift changes nothing, and would cost digits
         return out
+
+
+def _class_curvature(
+    P: NDArray[Any], w: NDArray[Any], mass: NDArray[np.float64], a: NDArray[np.float64]
+) -> ClassCurvature:
+    """A of the sample's softmax P, or what can be had of it."""
+    if len(P) == 0:
+        return Diagonal(a)
+    if len(a) > DENSE:
+        return Thin(P, w, mass, a)
+    A = -matmul(P.T, P * w[:, None]).astype(np.float64)
+    np.fill_diagonal(A, a)
+    return Matrix(A)
 
 
 def sample_size(n: int, dense_row_bytes: int) -> int:
