@@ -48,6 +48,7 @@ STILL, STILL_STEPS = 1e-2, 20  # so many steps that together gain less than this
 PATIENCE = 100
 MANY = 30  # steps after which a small problem is given its whole Hessian
 SURE = 0.25  # of the sum of a class's residuals: its curvature is seldom less
+WORSE = 1e-5  # of the objective: what rounding may add to it after a step of the intercepts
 DIAGONAL_STEPS = 2  # of the intercepts before a proof with many classes: each gains a digit or more
 
 
@@ -128,16 +129,15 @@ class QuasiNewton:
                         return False
                     self.widen()
                     continue
-            if not self.problem.intercept:
+            if not (self.problem.intercept and self._better_intercepts()):
                 return False
-            self._accept(self._with_better_intercepts())
             self.stalled = self._still >= STILL_STEPS  # a line search may find its way from here
         return False
 
     def bound(self) -> None:
         """Whatever can be proved here: at most two passes, and one in float64 if need be."""
         if self.problem.intercept and hopeful(self.point) < self.point.objective:
-            self._accept(self._with_better_intercepts())
+            self._better_intercepts()
         self.prove()
 
     def prove(self) -> float:
@@ -151,6 +151,15 @@ class QuasiNewton:
             self.proved = certificate.gap
             self.dual = max(self.dual, self.point.objective - self.lost - certificate.gap)
         return certificate.exact
+
+    def _better_intercepts(self) -> bool:
+        """Move there, unless the step was too long: where curvature vanishes Newton's may be."""
+        moved = self._with_better_intercepts()
+        if moved.objective <= self.point.objective * (1.0 + WORSE):
+            self._accept(moved)
+            return True
+        self.sample.move_to(self.point.theta)
+        return False
 
     def _with_better_intercepts(self) -> Point:
         """The point after the intercepts' own Newton steps, with A."""
