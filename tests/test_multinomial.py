@@ -15,7 +15,7 @@ from slender.curvature.classwise import Classwise
 from slender.problem import Multinomial
 from slender.problem.certificate import certify, hopeful
 from slender.problem.exponential import exp
-from slender.problem.intercepts import Diagonal, solve
+from slender.problem.intercepts import ClassDiagonal, solve
 from slender.rows import as_rows, threads
 from slender.solvers.linesearch import LineSample
 from slender.solvers.newton import Pairs
@@ -145,7 +145,7 @@ def test_the_classwise_inverse_is_the_inverse_of_its_blocks():
     assert np.trace(sigma) == pytest.approx((within**2).sum() / 200, rel=0.1)
     lam = 0.1
     a = A.diagonal
-    inverse = replace(curvature.inverse(theta, lam), A=Diagonal(a))
+    inverse = replace(curvature.inverse(theta, lam), A=ClassDiagonal(a))
     gradient = np.random.default_rng(0).standard_normal((3, 6))
     gradient[:, -1] -= gradient[:, -1].mean()  # as the intercepts' gradient is
     got = inverse @ gradient

@@ -25,7 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem.intercepts import DENSE, ClassCurvature, Diagonal, Matrix, Thin, solve
+from ..problem.intercepts import (
+    DENSE,
+    ClassCurvature,
+    ClassDiagonal,
+    ClassMatrix,
+    ClassSample,
+    solve,
+)
 from ..rows import row_squares
 from ..rows.threads import matmul
 from .base import SAMPLE_BYTES
@@ -124,11 +131,9 @@ class Classwise:
         """The diagonal of the same blocks, inverted, (C, d + 1): plainer, and never wrong."""
         a = inverse.A.diagonal
         variances = np.einsum("m,md,md->d", self.w, self.X, self.X, dtype=np.float64)
-        least = FLOOR[self.P.dtype.char] * float(a.max()) * max(float(variances.max()), 1.0)
         bends = np.outer(a, np.append(variances, 1.0))
         bends[:, :-1] += lam
-        tiny = float(np.finfo(np.float32).tiny)
-        return (1.0 / np.maximum(bends, max(least * 1e-6, tiny))).astype(self.P.dtype)
+        return (1.0 / np.maximum(bends, np.finfo(np.float32).tiny)).astype(self.P.dtype)
 
 
 @dataclass(frozen=True)
@@ -172,12 +177,12 @@ def _class_curvature(
 ) -> ClassCurvature:
     """A of the sample's softmax P, or what can be had of it."""
     if len(P) == 0:
-        return Diagonal(a)
+        return ClassDiagonal(a)
     if len(a) > DENSE:
-        return Thin(P, w, mass, a)
+        return ClassSample(P, w, mass, a)
     A = -matmul(P.T, P * w[:, None]).astype(np.float64)
     np.fill_diagonal(A, a)
-    return Matrix(A)
+    return ClassMatrix(A)
 
 
 def sample_size(n: int, dense_row_bytes: int) -> int:

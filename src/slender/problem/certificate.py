@@ -59,7 +59,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from .intercepts import Matrix, solve
+from .intercepts import solve
 from .multinomial import Multinomial, Point, sq_norm
 from .rounding import Rounding, none, rounding
 from .softmax import LSE
@@ -96,18 +96,46 @@ def certify(problem: Multinomial, point: Point) -> Certificate:
     if point.lam == 0.0:
         return Certificate(trivial, trivial, lost.objective)
     norm = float(np.sqrt(sq_norm(point.gradient[:, :-1])))
+    G = norm + point.lam * float(np.sqrt(sq_norm(point.theta[:, :-1])))
+    near = nearest(problem, point)
     bounds = []
     for off in (lost, none(problem)):
-        kl, e = slack(problem, point, norm + point.lam * _size(point), off)
+        kl, e = slack(problem, point, near, G, off)
         bounds.append(kl + (norm + e + off.gradient) ** 2 / (2.0 * point.lam))
     return Certificate(min(bounds[0], trivial), bounds[1], lost.objective)
 
 
-def slack(problem: Multinomial, point: Point, G: float, off: Rounding) -> Slack:
+class Nearest(NamedTuple):
+    """The q' of the best tau to be had at a point, and by how much it misses the condition."""
+
+    beta: float
+    r: NDArray[np.float64]  # (C,)
+    blurred: NDArray[np.float64]  # (C,) what r loses to A's rounding
+
+
+def nearest(problem: Multinomial, point: Point) -> Nearest:
+    """tau = -A⁺ g where A is known and the step is short enough, else 0."""
+    g = point.g - point.g.mean()
+    stay = Nearest(0.0, g, np.zeros_like(g))
+    if not problem.intercept or point.A is None or not point.A.complete:
+        return stay
+    tau = -solve(point.A, g)
+    if np.ptp(tau) > 1.0:
+        return stay
+    A_tau = point.A @ tau
+    # a row of the Laplacian A sums to 2 A_cc in absolute value
+    units = MATRIX_ROUNDING * float(np.finfo(problem.rows.dtype).eps)
+    blurred = units * 2.0 * point.A.diagonal * np.abs(tau).max()
+    r = g + A_tau
+    return Nearest(max(0.0, float(tau @ A_tau)), r - r.mean(), blurred)
+
+
+def slack(problem: Multinomial, point: Point, near: Nearest, G: float, off: Rounding) -> Slack:
     """beta + alpha K and e of (3), for ‖G - g x̄ᵀ‖ <= G and rounding `off`; 0 without intercepts."""
     if not problem.intercept:
         return Slack(0.0, 0.0)
-    beta, r, off_r = nearest(problem, point, off)
+    beta, r, blurred = near
+    off_r = off.g + blurred if off.gradient > 0.0 else off.g
     sigma = np.sqrt(problem.trace)
     e = float(sigma * np.sqrt(beta / 2.0))
     pi, total = problem.class_weight, problem.total
@@ -122,23 +150,3 @@ def slack(problem: Multinomial, point: Point, G: float, off: Rounding) -> Slack:
     K = float(point.sums[LSE] - total * (s @ b) - total * entr(s).sum())
     e += alpha * (G + e + float(sigma * np.sqrt(pi.max())))
     return Slack(beta + alpha * max(K, 0.0), e)
-
-
-def nearest(
-    problem: Multinomial, point: Point, off: Rounding
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """beta and the residual r of the best tau that can be had here, and what rounding adds to r."""
-    g = point.g - point.g.mean()
-    if not isinstance(point.A, Matrix):
-        return 0.0, g, off.g
-    tau = -solve(point.A, g)
-    if np.ptp(tau) > 1.0:
-        return 0.0, g, off.g
-    r = g + point.A @ tau
-    eps = float(np.finfo(problem.rows.dtype).eps) if off.gradient > 0.0 else 0.0
-    blurred = MATRIX_ROUNDING * eps * (np.abs(point.A.A) @ np.abs(tau))
-    return max(0.0, float(tau @ (point.A @ tau))), r - r.mean(), off.g + blurred
-
-
-def _size(point: Point) -> float:
-    return float(np.sqrt(sq_norm(point.theta[:, :-1])))

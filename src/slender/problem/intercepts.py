@@ -12,7 +12,7 @@ a matrix; beyond, it never exists.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ Vector = NDArray[np.float64]
 class ClassCurvature(Protocol):
     """A as a product, and its diagonal."""
 
+    complete: ClassVar[bool]  # is it more than the diagonal?
+
     @property
     def diagonal(self) -> Vector:
         """(C,) Σ w p (1 - p)."""
@@ -36,9 +38,10 @@ class ClassCurvature(Protocol):
 
 
 @dataclass(frozen=True)
-class Matrix:
+class ClassMatrix:
     """A as a matrix (C, C)."""
 
+    complete: ClassVar[bool] = True
     A: Vector
 
     @property
@@ -50,9 +53,10 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Thin:
+class ClassSample:
     """A of a sample: its softmax P (m, C) and the rows' weights w (m,)."""
 
+    complete: ClassVar[bool] = True
     P: NDArray[Any]
     w: NDArray[Any]
     mass: Vector  # (C,) Σ w p
@@ -64,9 +68,10 @@ class Thin:
 
 
 @dataclass(frozen=True)
-class Diagonal:
+class ClassDiagonal:
     """What is left of A where even a sample's P would be too large."""
 
+    complete: ClassVar[bool] = False
     diagonal: Vector
 
     def __matmul__(self, v: Vector) -> Vector:
@@ -92,7 +97,7 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
 def newton_step(A: ClassCurvature, g: Vector) -> Vector:
     """A⁺ g as a step: a short one where A is known by its diagonal only."""
     step = solve(A, g)
-    return np.clip(step, -1.0, 1.0) if isinstance(A, Diagonal) else step
+    return step if A.complete else np.clip(step, -1.0, 1.0)
 
 
 def conjugate_gradients(

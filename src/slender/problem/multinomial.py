@@ -37,7 +37,7 @@ from ..rows import (
 )
 from ..rows.cores import num_threads
 from ..rows.threads import each_part
-from .intercepts import DENSE, ClassCurvature, Diagonal, Matrix
+from .intercepts import DENSE, ClassCurvature, ClassDiagonal, ClassMatrix
 from .softmax import LOSS, N_SUMS, curvature_rows, residuals, root_rows
 
 TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
@@ -269,10 +269,10 @@ class Multinomial:
 
     def _classes(self, sums: _Sums) -> ClassCurvature:
         if not len(sums.pp):
-            return Diagonal(sums.a)
+            return ClassDiagonal(sums.a)
         A = -sums.pp
         np.fill_diagonal(A, sums.a)  # Σ w p - Σ w p², without its cancellation
-        return Matrix(A)
+        return ClassMatrix(A)
 
 
 def sq_norm(A: NDArray[Any]) -> float:

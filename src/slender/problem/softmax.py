@@ -9,12 +9,9 @@ so that a row which is nearly won keeps all digits of its loss and of its residu
 float32 1 - p_y and ln(all) would be exactly 0 below 6e-8, and the objective understated.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
-from numpy.typing import NDArray
 
 from .exponential import exp
 
@@ -23,32 +20,18 @@ FAST = {"reassoc", "contract", "nsz"}
 TINY = 1e-300  # a weight below it is none
 CHUNK = 512  # classes whose exponentials are summed in the scores' own dtype
 
-# What `residual_rows` adds up over rows.  The last five say how rounding of the scores enters
-# (rounding.py): r = w (1 - p_y), and |x| is the row's norm.
-LOSS, LSE, R, R_X, RR, RR_X, RR_XX = range(7)
-N_SUMS = 7
-
-
-def residuals(
-    S: NDArray[Any],
-    b: NDArray[Any],
-    w: NDArray[np.float64],
-    y: NDArray[np.int32],
-    sizes: NDArray[Any],
-    g: NDArray[np.float64],
-    own: NDArray[np.float64],
-    sums: NDArray[np.float64],
-) -> None:
-    """S <- w (softmax(S + b) - e_y), in place; adds to g, own and sums."""
-    residual_rows(S, b, w, y, sizes, g, own, sums)
+# What `residuals` adds up over rows: Σ w loss, Σ w ln Σ exp s, and, for what rounding does to them
+# (rounding.py), Σ r, Σ r ‖x‖, Σ r², Σ r² ‖x‖² with r = w (1 - p_y).
+LOSS, LSE, R, R_X, RR, RR_X = range(6)
+N_SUMS = 6
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def residual_rows(S, b, w, y, sizes, g, own, sums):  # type: ignore[no-untyped-def]
-    """The same, compiled.
+def residuals(S, b, w, y, sizes, g, own, sums):  # type: ignore[no-untyped-def]
+    """S <- w (softmax(S + b) - e_y), in place, for weights w and norms `sizes` of the rows.
 
     g (C,) += Σ w (p - e_y),  own (C,) += Σ over the class's own rows of w (1 - p_y),
-    sums (N_SUMS,) += Σ w loss, Σ w ln Σ exp s, and the rest as named above.
+    sums (N_SUMS,) += what is named above.
     """
     for i in range(S.shape[0]):
         s, c_y = S[i], y[i]
@@ -78,7 +61,6 @@ def residual_rows(S, b, w, y, sizes, g, own, sums):  # type: ignore[no-untyped-d
         sums[R_X] += r * size
         sums[RR] += r * r
         sums[RR_X] += r * r * size * size
-        sums[RR_XX] += r * r * size**4
 
 
 @register_jitable

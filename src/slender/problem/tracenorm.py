@@ -109,7 +109,7 @@ def singular_values(G: NDArray[Any]) -> NDArray[np.float64]:
     return np.sqrt(np.maximum(np.linalg.eigvalsh(small @ small.T)[::-1], 0.0))
 
 
-class Slack(NamedTuple):
+class Costs(NamedTuple):
     """What an intercept that is not at its best, and rounding, cost the bound."""
 
     beta: float
@@ -118,9 +118,9 @@ class Slack(NamedTuple):
     skew: float  # how far the factors are from orthonormal
 
 
-def slack(
+def costs(
     problem: Multinomial, Z: NDArray[Any], at: Factors, point: Point, sigma: NDArray[np.float64]
-) -> tuple[Slack, Slack]:
+) -> tuple[Costs, Costs]:
     """At the point of the problem of the z_i, and the same if arithmetic were exact.
 
     Infinite where nothing can be proved.
@@ -137,11 +137,12 @@ def slack(
         shares = measured(Z[index] @ at.A.T + b, true, problem.y[index])
     off = in_sums(problem, point, shares)
     G = float(np.linalg.norm(sigma))
-    exact = Slack(*certificate.slack(problem, point, G, none(problem)), 0.0, 0.0)
+    near = certificate.nearest(problem, point)
+    exact = Costs(*certificate.slack(problem, point, near, G, none(problem)), 0.0, 0.0)
     if not np.isfinite(off.objective):
-        return Slack(np.inf, np.inf, np.inf, 0.0), exact
-    kl, e = certificate.slack(problem, point, G, off)
-    return Slack(kl, e + off.gradient, off.objective, max(_skew(at.U), _skew(at.V))), exact
+        return Costs(np.inf, np.inf, np.inf, 0.0), exact
+    kl, e = certificate.slack(problem, point, near, G, off)
+    return Costs(kl, e + off.gradient, off.objective, max(_skew(at.U), _skew(at.V))), exact
 
 
 def _skew(U: NDArray[Any]) -> float:
@@ -156,16 +157,16 @@ def duality_gap(
     sigma: NDArray[np.float64],
     lambda1: float,
     lambda2: float,
-    slack: Slack,
+    cost: Costs,
 ) -> float:
     """The bound above; `inner` is <G - g x̄ᵀ, W> and `sigma` all singular values of G - g x̄ᵀ."""
     squares = float(at.theta @ at.theta)
     norms = lambda1 * float(at.theta.sum()) + lambda2 * squares
-    J = risk + norms + slack.own + 2.0 * slack.skew * norms
-    if not np.isfinite(slack.beta):
+    J = risk + norms + cost.own + 2.0 * cost.skew * norms
+    if not np.isfinite(cost.beta):
         return J
-    entropy = risk - slack.beta - inner - slack.e * np.sqrt(squares) - slack.own
-    return min(J, J - dual_value(entropy, sigma, lambda1, lambda2, slack.e))
+    entropy = risk - cost.beta - inner - cost.e * np.sqrt(squares) - cost.own
+    return min(J, J - dual_value(entropy, sigma, lambda1, lambda2, cost.e))
 
 
 def dual_value(

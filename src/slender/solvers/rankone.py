@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from ..curvature.classwise import Classwise
 from ..problem import Multinomial, Point
 from ..problem.intercepts import newton_step
-from ..problem.tracenorm import Factors, Slack, duality_gap, risk_gradient, singular_values, slack
+from ..problem.tracenorm import Costs, Factors, costs, duality_gap, risk_gradient, singular_values
 from ..rows import DenseRows
 from .atoms import FEW, INNER, Atoms, Subspace
 from .lanczos import Pairs, top_pairs
@@ -59,8 +59,8 @@ class Here(NamedTuple):
     G: NDArray[Any]  # (C, d) the risk's gradient, centred
     sigma: NDArray[np.float64]  # its singular values
     a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
-    slack: Slack
-    exact: Slack  # the same if arithmetic were exact
+    cost: Costs
+    exact: Costs  # the same if arithmetic were exact
 
 
 class RankOne:
@@ -116,12 +116,12 @@ class RankOne:
 
     def _prove(self) -> None:
         """A lower bound on the optimum, from this point's gradient."""
-        self.dual = max(self.dual, self.objective - self._gap_of(self.here, self.here.slack))
+        self.dual = max(self.dual, self.objective - self._gap_of(self.here, self.here.cost))
 
-    def _gap_of(self, here: Here, slack: Slack) -> float:
+    def _gap_of(self, here: Here, cost: Costs) -> float:
         inner = float(np.einsum("cr,cr->", here.at.A, here.G @ here.at.U, dtype=np.float64))
         penalties = self.lambda1, self.lambda2
-        return duality_gap(here.risk, here.at, inner, here.sigma, *penalties, slack)
+        return duality_gap(here.risk, here.at, inner, here.sigma, *penalties, cost)
 
     def _prove_widely(self, goal: float) -> None:
         """The same proof in float64, where nothing but rounding is in the way: X is read twice."""
@@ -131,8 +131,8 @@ class RankOne:
         U, V = at.U.astype(np.float64), at.V.astype(np.float64)
         here = look(wide, wide.rows.matmat(U), Factors(U, at.theta, V, at.b))
         self.problem.passes += 2
-        proved = self._objective_of(here) - self._gap_of(here, here.slack)
-        self.dual = max(self.dual, proved - self.here.slack.own)
+        proved = self._objective_of(here) - self._gap_of(here, here.cost)
+        self.dual = max(self.dual, proved - self.here.cost.own)
 
     def _downhill(self) -> NDArray[Any]:
         """-∇R~, (C, d)."""
@@ -267,8 +267,8 @@ def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
     at = at._replace(b=point.theta[:, -1].astype(np.float64))
     G, a = risk_gradient(problem, Z, at)
     sigma = singular_values(G)
-    costs = slack(problem, Z, at, point, sigma)
-    return Here(at, point.objective, G, sigma, a, *costs)
+    cost, exact = costs(problem, Z, at, point, sigma)
+    return Here(at, point.objective, G, sigma, a, cost, exact)
 
 
 def inner_problem(of: Multinomial, Z: NDArray[Any]) -> Multinomial:
