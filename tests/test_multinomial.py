@@ -145,7 +145,7 @@ def test_the_classwise_inverse_is_the_inverse_of_its_blocks():
     assert np.trace(sigma) == pytest.approx((within**2).sum() / 200, rel=0.1)
     lam = 0.1
     a = A.diagonal
-    inverse = replace(curvature.inverse(theta, lam), A=ClassDiagonal(a))
+    inverse = replace(curvature.blocks(theta).inverse(lam), A=ClassDiagonal(a))
     gradient = np.random.default_rng(0).standard_normal((3, 6))
     gradient[:, -1] -= gradient[:, -1].mean()  # as the intercepts' gradient is
     got = inverse @ gradient
@@ -166,7 +166,7 @@ def test_a_few_eigenpairs_and_one_number_for_the_rest(monkeypatch):
     rng = np.random.default_rng(0)
     off = rng.standard_normal(8)
     off -= few.P @ (few.P.T @ off)
-    inverse = replace(few.inverse(theta, 0.1), centres=0 * centres)
+    inverse = replace(few.blocks(theta).inverse(0.1), centres=0 * centres)
     for direction, s in ((few.P[:, 1], few.s[1]), (off, few.rest)):
         gradient = np.column_stack([np.outer([1.0, 2.0, 3.0], direction), np.zeros(3)])
         want = gradient[:, :-1] / (A.diagonal[:, None] * s + 0.1)
@@ -177,7 +177,7 @@ def test_a_few_eigenpairs_and_one_number_for_the_rest(monkeypatch):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_classwise_inverse_is_symmetric_and_positive(intercept):
     X, y, w, problem, theta = drawn(10, n=100, d=4, C=3, intercept=intercept)
-    inverse = classwise_of(problem, X, y, w).inverse(theta, 0.01)
+    inverse = classwise_of(problem, X, y, w).blocks(theta).inverse(0.01)
     size = 3 * 5
     M = np.array([(inverse @ np.eye(size)[i].reshape(3, 5)).ravel() for i in range(size)])
     shift = np.zeros((3, 5))  # of all intercepts alike: no gradient has it, no step makes it

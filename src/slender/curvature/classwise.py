@@ -15,6 +15,7 @@ from m_c (intercept b_c + w_cᵀ m_c) weights and intercept do not disturb each 
 with one Σ for all classes, the covariance within classes, P diag(s) Pᵀ + s_rest (I - P Pᵀ) by the
 leading eigenpairs of a sample.  This is SLND's curvature (lowrank.py), shared by all classes, with
 each class's own centre and size; the centre saves a quarter to a third of the passes of a fit.
+Rows that hold much of a class's curvature are in its block themselves (doubtful.py).
 A⁺ is applied by conjugate gradients (problem/intercepts.py): beyond a few hundred classes nothing
 grows with their square.
 """
@@ -36,10 +37,12 @@ from ..problem.intercepts import (
 from ..rows import row_squares
 from ..rows.threads import matmul
 from .base import SAMPLE_BYTES
+from .doubtful import Correction, DoubtfulRows, Gram, gram_of
 from .eigen import top_eigenpairs
 
 MIN_SAMPLES, MAX_SAMPLES = 16, 4096
 MAX_RANK = 256  # eigenpairs: on embeddings and pixels more gain no pass, and 64 lose some
+REST = 1e-3  # of a class's curvature: so much at least is not known
 CENTRED = 0.9  # of a class's mean: the only row of its class shall not count for nothing
 # Of the largest a s: below it a direction is rounding (lam = 0 has no other floor).
 FLOOR = {"f": 1e-7, "d": 1e-18}
@@ -111,21 +114,18 @@ class Classwise:
         more = np.maximum(least - a, 0.0)
         return _class_curvature(softmaxes, weights, mass + more, a + more), centres
 
-    def inverse(
-        self, theta: NDArray[Any], lam: float, least: NDArray[np.float64] | float = 0.0
-    ) -> "Inverse":
-        """The inverse blocks at theta; `least` as in `classes`."""
+    def blocks(
+        self,
+        theta: NDArray[Any],
+        least: NDArray[np.float64] | float = 0.0,
+        doubtful: DoubtfulRows | None = None,
+    ) -> "Blocks":
+        """The blocks at theta; `least` as in `classes`."""
         A, centres = self.classes(theta, least)
-        a, dtype = A.diagonal, self.P.dtype
-        floor = FLOOR[dtype.char] * float(a.max()) * float(self.s[0])
-        lam = max(lam, floor, float(np.finfo(np.float32).tiny))
-        return Inverse(
-            P=self.P,
-            inside=(1.0 / (np.outer(a, self.s) + lam)).astype(dtype),
-            outside=(1.0 / (a * self.rest + lam)).astype(dtype)[:, None],
-            A=A,
-            centres=centres,
-        )
+        if doubtful is None:
+            return Blocks(self, A, centres, A.diagonal)
+        rest = np.maximum(doubtful.rest, REST * doubtful.a)
+        return Blocks(self, A, centres, rest, gram_of(doubtful, centres, self.P))
 
     def diagonal(self, inverse: "Inverse", lam: float) -> NDArray[Any]:
         """The diagonal of the same blocks, inverted, (C, d + 1): plainer, and never wrong."""
@@ -137,12 +137,34 @@ class Classwise:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """All of the Hessian but its penalty."""
+
+    of: Classwise
+    A: ClassCurvature
+    centres: NDArray[Any]  # (C, d) m_c - x̄
+    rest: NDArray[np.float64]  # (C,) the curvature that belongs to the shared covariance
+    gram: Gram | None = None  # of the rows that hold the rest of it
+
+    def inverse(self, lam: float) -> "Inverse":
+        """The inverse blocks for a penalty."""
+        P, s, dtype = self.of.P, self.of.s, self.of.P.dtype
+        floor = FLOOR[dtype.char] * float(self.A.diagonal.max()) * float(s[0])
+        lam = max(lam, floor, float(np.finfo(np.float32).tiny))
+        inside = (1.0 / (np.outer(self.rest, s) + lam)).astype(dtype)
+        outside = (1.0 / (self.rest * self.of.rest + lam)).astype(dtype)[:, None]
+        correction = Correction(self.gram, inside, outside) if self.gram else None
+        return Inverse(P, inside, outside, self.A, self.centres, correction)
+
+
+@dataclass(frozen=True)
 class Inverse:
     P: NDArray[Any]  # (d, k)
     inside: NDArray[Any]  # (C, k)
     outside: NDArray[Any]  # (C, 1)
     A: ClassCurvature
     centres: NDArray[Any]  # (C, d) m_c - x̄
+    correction: Correction | None = None
 
     @property
     def steep(self) -> bool:
@@ -158,18 +180,24 @@ class Inverse:
         """
         out = np.empty_like(gradient)
         g = gradient[:, -1:]
-        G = gradient[:, :-1] - g * self.centres
+        G = self._shared(gradient[:, :-1] - g * self.centres)
+        if self.correction is not None:
+            G -= self._shared(self.correction.pull(G))
+        out[:, :-1] = G
+        v = solve(self.A, g[:, 0].astype(np.float64), LOOSELY, PRODUCTS)
+        v = v - np.einsum("cd,cd->c", G, self.centres)
+        out[:, -1] = v - v.mean()  # a common shift changes nothing, and would cost digits
+        return out
+
+    def _shared(self, G: NDArray[Any]) -> NDArray[Any]:
+        """B⁻¹ G, in place."""
         within = matmul(G, self.P)
         G -= matmul(within, self.P.T)
         if self.steep:
             G -= matmul(matmul(G, self.P), self.P.T)
         G *= self.outside
         G += matmul(within * self.inside, self.P.T)
-        out[:, :-1] = G
-        v = solve(self.A, g[:, 0].astype(np.float64), LOOSELY, PRODUCTS)
-        v = v - np.einsum("cd,cd->c", G, self.centres)
-        out[:, -1] = v - v.mean()  # a common shift changes nothing, and would cost digits
-        return out
+        return G
 
 
 def _class_curvature(

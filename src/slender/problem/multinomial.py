@@ -37,6 +37,7 @@ from ..rows import (
 )
 from ..rows.cores import num_threads
 from ..rows.threads import each_part
+from .doubts import Collector, Doubts
 from .intercepts import DENSE, ClassCurvature, ClassDiagonal, ClassMatrix
 from .softmax import LOSS, N_SUMS, curvature_rows, residuals, root_rows
 
@@ -57,6 +58,7 @@ class Point(NamedTuple):
     own: NDArray[np.float64]  # (C,) Σ over a class's own rows of w (1 - p_y)
     sums: NDArray[np.float64]  # (N_SUMS,) as softmax.py names them
     A: ClassCurvature | None  # Σ w_i (diag p_i - p_i p_iᵀ) where it was asked for
+    doubts: Doubts | None = None  # where they were asked for
 
     def at_lam(self, lam: float) -> "Point":
         """The same theta under another penalty: no pass, only the penalty's part changes."""
@@ -70,7 +72,8 @@ class Point(NamedTuple):
 class _Sums:
     """One thread's share of the sums over rows."""
 
-    def __init__(self, C: int, d: int, dtype: Any) -> None:
+    def __init__(self, C: int, d: int, dtype: Any, collector: Collector | None = None) -> None:
+        self.collector = collector
         self.sums = np.zeros(N_SUMS)
         self.g = np.zeros(C)
         self.own = np.zeros(C)
@@ -101,6 +104,8 @@ class _Sums:
         for name in {"sums", "g", "own", "a", "pp", "G"} - {but}:
             mine = getattr(self, name)
             mine += getattr(other, name)
+        if self.collector is not None and other.collector is not None:
+            self.collector.merge(other.collector)
 
 
 @dataclass
@@ -186,10 +191,19 @@ class Multinomial:
         rows = SubsetRows(self.rows, active)
         return measure(rows, self.y[active], *self.model(theta))["top1"] == 1.0
 
-    def at(self, theta: NDArray[Any], lam: float, second: bool = False) -> Point:
-        """Objective and gradient: one pass.  `second` asks for A too, or for its diagonal."""
+    def at(
+        self,
+        theta: NDArray[Any],
+        lam: float,
+        second: bool = False,
+        collector: Callable[[], Collector] | None = None,
+    ) -> Point:
+        """Objective and gradient: one pass.
+
+        `second` asks for A too, or for its diagonal, `collector` for doubts.
+        """
         self.passes += 1
-        sums = self._pass(theta, second, gradient=True)
+        sums = self._pass(theta, second, gradient=True, collector=collector)
         W = theta[:, :-1]
         gradient = np.zeros(theta.shape, theta.dtype)
         gradient[:, :-1] = sums.G
@@ -199,7 +213,8 @@ class Multinomial:
             gradient[:, -1] = sums.g
         objective = float(sums.sums[LOSS] + 0.5 * lam * sq_norm(W))
         A = self._classes(sums) if second else None
-        return Point(theta, lam, objective, gradient, sums.g, sums.own, sums.sums, A)
+        doubts = sums.collector.doubts() if sums.collector else None
+        return Point(theta, lam, objective, gradient, sums.g, sums.own, sums.sums, A, doubts)
 
     def classes_at(self, theta: NDArray[Any]) -> tuple[NDArray[np.float64], ClassCurvature]:
         """g and A, or its diagonal: half a pass, since nothing is multiplied back."""
@@ -207,7 +222,13 @@ class Multinomial:
         sums = self._pass(theta, second=True, gradient=False)
         return sums.g, self._classes(sums)
 
-    def _pass(self, theta: NDArray[Any], second: bool, gradient: bool) -> _Sums:
+    def _pass(
+        self,
+        theta: NDArray[Any],
+        second: bool,
+        gradient: bool,
+        collector: Callable[[], Collector] | None = None,
+    ) -> _Sums:
         C, d, dtype = self.n_classes, self.rows.shape[1], self.rows.dtype
         W, b = self.model(theta)
         WT, b = np.ascontiguousarray(W.T), b.astype(dtype)
@@ -220,13 +241,15 @@ class Multinomial:
                 curvature_rows(S, w, y, mine.a)
                 if len(mine.pp):
                     mine.add_outer(S, w, y)
+            if mine.collector is not None:
+                mine.collector.add(S, w, self.sizes[lo:hi], lo)
 
         if gradient and num_threads() * WT.nbytes > SUMS_BYTES:
             with one_blas_thread():
-                return self._shared_pass(residuals_of)
+                return self._shared_pass(residuals_of, collector)
 
         def start() -> _Sums:
-            return _Sums(C, d if gradient else 0, dtype)
+            return _Sums(C, d if gradient else 0, dtype, collector and collector())
 
         def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
             S = mine.scores(hi - lo)
@@ -239,10 +262,12 @@ class Multinomial:
             first.merge(other)
         return first
 
-    def _shared_pass(self, residuals_of: Callable[..., None]) -> _Sums:
+    def _shared_pass(
+        self, residuals_of: Callable[..., None], collector: Callable[[], Collector] | None
+    ) -> _Sums:
         """The same with one gradient for all threads."""
         C, (n, d), dtype = self.n_classes, self.rows.shape, self.rows.dtype
-        total = _Sums(C, d, dtype)
+        total = _Sums(C, d, dtype, collector and collector())
         step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
         R = np.empty((min(step, n), C), dtype)
         for lo in range(0, n, step):
@@ -250,7 +275,7 @@ class Multinomial:
             parts: dict[int, _Sums] = {}
 
             def scores(first: int, last: int, lo: int = lo, parts: Any = parts) -> None:
-                mine = parts[first] = _Sums(C, 0, dtype)
+                mine = parts[first] = _Sums(C, 0, dtype, collector and collector())
                 block = self.rows.block(lo + first, lo + last)
                 residuals_of(mine, lo + first, lo + last, block, R[first:last])
 

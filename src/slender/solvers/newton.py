@@ -1,6 +1,7 @@
 """Multinomial logistic regression to the optimum: L-BFGS on the shoulders of SLND's curvature.
 
-    H0     = the classes' inverse blocks  renewed every few steps        (curvature/classwise.py)
+    H0     = the classes' inverse blocks  renewed every few steps, with the rows that bend most,
+                                          which a pass has found         (curvature/classwise.py)
     D      = -H ∇P                        H: H0 corrected by the last `memory` pairs (two loops)
     t      = root of phi' on a sample     (linesearch.py)
     theta <- theta + t D                  one pass: objective, gradient, and the next pair
@@ -29,15 +30,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 
-from ..curvature.classwise import Classwise, Inverse, sample_size
+from ..curvature.classwise import Blocks, Classwise, Inverse, sample_size
+from ..curvature.doubtful import DoubtfulRows, rows_of
 from ..problem import Multinomial, Point
 from ..problem.certificate import certify, hopeful
+from ..problem.doubts import Collector
 from ..problem.intercepts import DENSE, newton_step
 from .dense import DenseNewton
 from .linesearch import LineSample
 
 MEMORY = 10
-REFRESH = 7  # steps with one H0: L-BFGS suffers from one that changes at every step
+REFRESH = 7  # steps with the same blocks: L-BFGS suffers from an H0 that changes at every step
+FIRST = 2  # the step whose pass looks for doubts, of every REFRESH
+# Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
+# pass (DOUBTS²) or so few multiply-adds in all, and as many as have matrices of so many bytes.
+DOUBTS, LITTLE, DOUBT_BYTES = 0.4, 10**7, 64 * 2**20
 TRIALS = 20  # of one line search
 ARMIJO = 1e-4
 NEAR = 10.0  # A is computed with every pass once the gradient is this near to its goal
@@ -65,11 +72,14 @@ class QuasiNewton:
     ) -> None:
         self.problem, self.rng = problem, rng
         self.sample = LineSample.draw(problem, rng)
-        self.curvature = curvature or look_at(problem, rng)
+        self._curvature = curvature or look_at(problem, rng)
         if pairs is None or pairs.dtype != problem.rows.dtype:
             pairs = Pairs(memory, problem.rows.dtype)
         self.pairs = pairs
-        self._H0: Inverse
+        self._doubtful: DoubtfulRows | None = None
+        self._blocks: Blocks | None = None
+        self._H0: Inverse | None = None
+        self._age = 0  # steps since the rows were looked at for the first time
         self._dense: DenseNewton | None = None
         self.dtype = problem.rows.dtype  # of the weights in the end
         self.stalled = False
@@ -83,6 +93,13 @@ class QuasiNewton:
     def gap(self) -> float:
         """The objective is at most so far above the optimum."""
         return max(0.0, float(min(self.point.objective + self.lost - self.dual, self.proved)))
+
+    @property
+    def curvature(self) -> Classwise:
+        """In the dtype of the fit; found anew after it was widened, if it is needed at all."""
+        if self._curvature.P.dtype != self.problem.rows.dtype:
+            self._curvature = self._curvature.astype(self.problem.rows.dtype, self.rng)
+        return self._curvature
 
     @property
     def wide(self) -> bool:
@@ -108,7 +125,8 @@ class QuasiNewton:
         self.pairs.change_lam(point.lam)
         self.dual, self.lost, self.stalled, self.decrease = 0.0, 0.0, False, np.inf
         self.proved = np.inf
-        self._lowest, self._still, self._age, self._steps = self.point.objective, 0, 0, 0
+        self._lowest, self._still, self._steps = self.point.objective, 0, 0
+        self._H0 = None
 
     # -- the proof -------------------------------------------------------------------------------
 
@@ -181,8 +199,8 @@ class QuasiNewton:
         self.problem = self.problem.widened()
         theta = self.point.theta.astype(np.float64)
         self.sample = self.sample.astype(theta.dtype)
-        self.curvature = self.curvature.astype(theta.dtype, self.rng)
         self.pairs = Pairs(self.pairs.memory, theta.dtype)
+        self._doubtful, self._blocks, self._age = None, None, 0
         dual, steps = self.dual, self._steps  # a bound holds in any arithmetic
         self.begin(theta, self.point.lam)
         self.dual, self._steps = dual, steps
@@ -195,6 +213,11 @@ class QuasiNewton:
     def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """(W, b) for raw features, in the caller's dtype."""
         W, b = self.problem.model(self.point.theta)
+        if len(b) == 2:  # estimators keep the difference of two classes: let it be exact
+            W, b = (
+                np.stack([W[0] - W[1], W[1] - W[0]]) / 2,
+                np.stack([b[0] - b[1], b[1] - b[0]]) / 2,
+            )
         return W.astype(self.dtype, copy=False), b.astype(self.dtype, copy=False)
 
     def settle(self) -> None:
@@ -225,23 +248,37 @@ class QuasiNewton:
         if self.wide and self._steps > MANY and DenseNewton.suits(self.problem):
             self._dense = self._dense or DenseNewton(self.problem)
             yield self._dense.direction(self.point)
-        if self._age % REFRESH == 0:
-            self._H0 = self._inverse()
         self._age += 1
+        fresh = self._blocks is None
+        H0 = self._inverse()
         if self.pairs.kept:
-            yield self.pairs.direction(gradient, self._H0)
-            if self._age % REFRESH != 1:
-                self._H0, self._age = self._inverse(), 1
-        yield -(self._H0 @ gradient)
-        yield -(self.curvature.diagonal(self._H0, lam) * gradient)
+            yield self.pairs.direction(gradient, H0)
+            H0 = self._inverse(anew=not fresh)
+        yield -(H0 @ gradient)
+        yield -(self.curvature.diagonal(H0, lam) * gradient)
 
     @property
     def _least(self) -> NDArray[np.float64]:
         """Of a class's Σ w p (1 - p): a share of its residuals' sum, which is at least as much."""
         return SURE * np.maximum(self.point.g + 2.0 * self.point.own, 0.0)
 
-    def _inverse(self) -> Inverse:
-        return self.curvature.inverse(self.point.theta, self.point.lam, self._least)
+    def _inverse(self, anew: bool = False) -> Inverse:
+        """H0 for this lam: of the blocks at this point, or of those that still serve."""
+        point = self.point
+        if self._blocks is None or anew:
+            self._blocks = self.curvature.blocks(point.theta, self._least, self._doubtful)
+            self._H0 = None
+        if self._H0 is None:
+            self._H0 = self._blocks.inverse(point.lam)
+        return self._H0
+
+    def _collector(self) -> Collector:
+        """What looks for doubts in a pass."""
+        (n, d), C, size = self.problem.rows.shape, self.problem.n_classes, self.dtype.itemsize
+        work = max(DOUBTS**2 * n * d, LITTLE / C)
+        each = min(np.sqrt(work / d), np.cbrt(work), np.sqrt(DOUBT_BYTES / (2 * size * C)), n)
+        a = np.maximum(self._inverse().A.diagonal, np.finfo(np.float64).tiny)
+        return Collector(1.0 / np.sqrt(a), max(1, int(each * C)))
 
     def _move_along(self, D: NDArray[Any], near: bool) -> bool:
         """Go as far as the line search says; False if that is nowhere."""
@@ -268,7 +305,8 @@ class QuasiNewton:
             if trials and -t * slope < noise:
                 break  # what is left to gain cannot be told from rounding
             theta = point.theta + D.dtype.type(t) * D
-            trial = self.problem.at(theta, point.lam, second=near and self.problem.intercept)
+            due = self._collector if self._age % REFRESH == FIRST else None
+            trial = self.problem.at(theta, point.lam, near and self.problem.intercept, due)
             new_slope = dot(trial.gradient, D)
             change = trial.objective - point.objective
             if change <= ARMIJO * t * slope:
@@ -291,6 +329,8 @@ class QuasiNewton:
             trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
         )
         self.point = trial
+        if trial.doubts is not None:
+            self._doubtful, self._blocks = rows_of(self.problem, trial.doubts), None
 
 
 def look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:

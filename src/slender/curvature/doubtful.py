@@ -1,0 +1,214 @@
+"""The rows that classes have doubts about, each in its class's block of the Hessian.
+
+The block of class c is not a_c times the shared covariance where a few rows hold most of a_c.  With
+those rows (problem/doubts.py) taken out of a_c, which leaves r_c, and seen from the class's centre,
+
+    B_c + U_cᵀ U_c        B_c = r_c Σ + lam I        U_c = the rows sqrt(h_ic) (x_i - m_c)
+
+whose inverse is, with one row and column for each of the class's doubts in between,
+
+    B⁻¹ - B⁻¹ Uᵀ (I + U B⁻¹ Uᵀ)⁻¹ U B⁻¹
+
+With Σ = P diag(s) Pᵀ + s_rest (I - P Pᵀ), inside = 1/(r s + lam) and outside = 1/(r s_rest + lam),
+
+    U B⁻¹ Uᵀ = outside U Uᵀ + (U P) diag(inside - outside) (U P)ᵀ
+
+where U Uᵀ, the most of the work, does not depend on lam.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..problem import Multinomial
+from ..problem.doubts import Doubts
+from ..problem.softmax import FAST
+from ..rows.threads import each_part, matmul
+
+ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out
+
+
+class DoubtfulRows(NamedTuple):
+    """Pairs of a row and a class, ordered by class, with the rows."""
+
+    X: NDArray[Any]  # (u, d) centred
+    place: NDArray[np.intp]  # of each pair's row in X
+    starts: NDArray[np.intp]  # (C + 1,) where a class's pairs begin
+    root: NDArray[Any]  # sqrt(h) of each pair
+    rest: NDArray[np.float64]  # (C,) the curvature of all other pairs
+    a: NDArray[np.float64]  # (C,) of all pairs
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """(C,) pairs of each class."""
+        return np.diff(self.starts)
+
+
+def rows_of(problem: Multinomial, doubts: Doubts) -> DoubtfulRows:
+    """The rows themselves, fetched from the problem's."""
+    row, of, h, a = doubts
+    index, place = np.unique(row, return_inverse=True)
+    most = max(1, ROW_BYTES // (problem.rows.shape[1] * problem.rows.dtype.itemsize))
+    if len(index) > most:
+        doubt = np.bincount(place, h)
+        kept = np.zeros(len(index), bool)
+        kept[np.argpartition(doubt, -most)[-most:]] = True
+        row, of, h = row[kept[place]], of[kept[place]], h[kept[place]]
+        index, place = np.unique(row, return_inverse=True)
+    C, dtype = len(a), problem.rows.dtype
+    return DoubtfulRows(
+        X=problem.rows.dense(index) - problem.mean,
+        place=place,
+        starts=np.searchsorted(of, np.arange(C + 1)),
+        root=np.sqrt(h).astype(dtype),
+        rest=np.maximum(a - np.bincount(of, h, C), 0.0),
+        a=a,
+    )
+
+
+class Gram(NamedTuple):
+    """U Uᵀ and U P of every class, for its centre."""
+
+    rows: DoubtfulRows
+    centres: NDArray[Any]  # (C, d)
+    Z: NDArray[Any]  # (u, k) the rows in the basis P,
+    within: NDArray[Any]  # (C, k) and the centres
+    places: NDArray[np.intp]  # (C + 1,) where a class's matrix begins
+    UU: NDArray[Any]  # the matrices, one after the other
+
+
+def gram_of(rows: DoubtfulRows, centres: NDArray[Any], P: NDArray[Any]) -> Gram:
+    counts = rows.counts
+    places = np.concatenate([[0], np.cumsum(counts**2)])
+    gram = Gram(
+        rows, centres, matmul(rows.X, P), matmul(centres, P), places,
+        np.empty(places[-1], rows.X.dtype),
+    )  # fmt: skip
+
+    def part(lo: int, hi: int) -> None:
+        fill(lo, hi, rows.X, rows.place, rows.starts, rows.root, centres, places, gram.UU)
+
+    each_part(counts**2 * (rows.X.shape[1] / 2.0) + 1.0, part)
+    return gram
+
+
+class Correction:
+    """I + U B⁻¹ Uᵀ = L Lᵀ, class by class."""
+
+    def __init__(self, gram: Gram, inside: NDArray[Any], outside: NDArray[Any]) -> None:
+        self.gram = gram
+        self.L = np.empty_like(gram.UU)
+        rows, counts = gram.rows, gram.rows.counts
+        self.good = np.zeros(len(counts), np.bool_)
+
+        def part(lo: int, hi: int) -> None:
+            factor(
+                lo, hi, gram.Z, gram.within, rows.place, rows.starts, rows.root, inside, outside,
+                gram.places, gram.UU, self.L, self.good,
+            )  # fmt: skip
+
+        each_part(counts**2 * (gram.Z.shape[1] / 2.0 + counts / 6.0) + 1.0, part)
+        self._costs = 2.0 * counts * rows.X.shape[1] + counts**2 + 1.0
+
+    def pull(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Uᵀ (I + U B⁻¹ Uᵀ)⁻¹ U V for V = B⁻¹ G, (C, d)."""
+        out = np.zeros_like(V)
+        gram, rows = self.gram, self.gram.rows
+
+        def part(lo: int, hi: int) -> None:
+            pull(
+                lo, hi, V, rows.X, rows.place, rows.starts, rows.root, gram.centres,
+                gram.places, self.L, self.good, out,
+            )  # fmt: skip
+
+        each_part(self._costs, part)
+        return out
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def fill(lo, hi, X, place, starts, root, centres, places, UU):  # type: ignore[no-untyped-def]
+    """The lower halves of U Uᵀ, of classes lo to hi."""
+    for c in range(lo, hi):
+        first, K = starts[c], starts[c + 1] - starts[c]
+        U = np.empty((K, X.shape[1]), X.dtype)
+        for i in range(K):
+            r, x = root[first + i], X[place[first + i]]
+            for j in range(len(x)):
+                U[i, j] = r * (x[j] - centres[c, j])
+        mine = UU[places[c] : places[c + 1]].reshape(K, K)
+        for i in range(K):
+            for j in range(i + 1):
+                total = X.dtype.type(0)
+                for k in range(X.shape[1]):
+                    total += U[i, k] * U[j, k]
+                mine[i, j] = total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def factor(lo, hi, Z, within, place, starts, root, inside, outside, places, UU, L, good):  # type: ignore[no-untyped-def]
+    """L; a class for which rounding spoils it has good = False."""
+    for c in range(lo, hi):
+        first, K = starts[c], starts[c + 1] - starts[c]
+        Y = np.empty((K, Z.shape[1]), Z.dtype)
+        for i in range(K):
+            r, z = root[first + i], Z[place[first + i]]
+            for j in range(len(z)):
+                Y[i, j] = r * (z[j] - within[c, j])
+        given = UU[places[c] : places[c + 1]].reshape(K, K)
+        mine = L[places[c] : places[c + 1]].reshape(K, K)
+        good[c] = True
+        for i in range(K):
+            scaled = Y[i] * (inside[c] - outside[c, 0])
+            for j in range(i + 1):
+                total = given[i, j] * outside[c, 0]
+                for k in range(Z.shape[1]):
+                    total += scaled[k] * Y[j, k]
+                if i == j:
+                    total += Z.dtype.type(1)
+                for k in range(j):
+                    total -= mine[i, k] * mine[j, k]
+                if j < i:
+                    mine[i, j] = total / mine[j, j]
+                elif total > 0.5:  # it is at least 1, but for rounding
+                    mine[i, i] = np.sqrt(total)
+                else:
+                    good[c] = False
+            if not good[c]:
+                break
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def pull(lo, hi, V, X, place, starts, root, centres, places, L, good, out):  # type: ignore[no-untyped-def]
+    """out_c = Uᵀ (L Lᵀ)⁻¹ U v_c, of classes lo to hi."""
+    for c in range(lo, hi):
+        first, K = starts[c], starts[c + 1] - starts[c]
+        if K == 0 or not good[c]:
+            continue
+        v, m, mine = V[c], centres[c], L[places[c] : places[c + 1]].reshape(K, K)
+        at_centre = X.dtype.type(0)
+        for j in range(len(v)):
+            at_centre += v[j] * m[j]
+        u = np.empty(K, X.dtype)
+        for i in range(K):
+            x = X[place[first + i]]
+            total = X.dtype.type(0)
+            for j in range(len(v)):
+                total += v[j] * x[j]
+            total = root[first + i] * (total - at_centre)
+            for j in range(i):
+                total -= mine[i, j] * u[j]
+            u[i] = total / mine[i, i]
+        for i in range(K - 1, -1, -1):
+            u[i] /= mine[i, i]
+            for j in range(i):
+                u[j] -= mine[i, j] * u[i]
+        t, shift = out[c], X.dtype.type(0)
+        for i in range(K):
+            x, r = X[place[first + i]], root[first + i] * u[i]
+            shift += r
+            for j in range(len(v)):
+                t[j] += r * x[j]
+        for j in range(len(v)):
+            t[j] -= shift * m[j]

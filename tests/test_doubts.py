@@ -1,0 +1,139 @@
+"""Pairs of a row and a class that bend the objective most, and the blocks that hold them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import naive
+from slender import LogisticClassifier
+from slender.curvature import doubtful
+from slender.curvature.classwise import Classwise
+from slender.lab.datasets import planted
+from slender.problem import Multinomial
+from slender.problem.doubts import Collector
+from slender.problem.intercepts import ClassDiagonal
+from slender.rows import as_rows
+from slender.solvers import newton
+
+
+def drawn(seed, n=60, d=5, C=4, intercept=True):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((n, d)) + 1.0, rng.integers(0, C, n).astype(np.int32)
+    w = rng.uniform(0.5, 2.0, n) / n
+    w[: n // 10] = 0.0
+    problem = Multinomial(as_rows(X), y, w, C, intercept)
+    theta = rng.standard_normal((C, d + 1))
+    if not intercept:
+        theta[:, -1] = 0.0
+    return problem, X, theta
+
+
+def curvatures(problem, X, theta):
+    """h (n, C), by the definition."""
+    W, b = problem.model(theta)
+    P = naive.softmax(X @ W.T + b)
+    return problem.w[:, None] * P * (1 - P)
+
+
+@given(seed=st.integers(0, 10**6), most=st.integers(1, 200), parts=st.integers(1, 5))
+def test_the_pairs_kept_are_those_that_bend_most(seed, most, parts):
+    problem, X, theta = drawn(seed)
+    W, b = problem.model(theta)
+    P, w = naive.softmax(X @ W.T + b), problem.w
+    R = w[:, None] * (P - np.eye(4)[problem.y])
+    scale = np.array([1.0, 2.0, 0.5, 3.0])
+    collectors = [Collector(scale, most) for _ in range(parts)]
+    for lo in range(0, 60, 7):
+        rows = slice(lo, lo + 7)
+        collectors[lo // 7 % parts].add(R[rows], w[rows], problem.sizes[rows], lo)
+    for other in collectors[1:]:
+        collectors[0].merge(other)
+    found = collectors[0].doubts()
+    h = curvatures(problem, X, theta)
+    score = h * (X**2).sum(axis=1)[:, None] * scale
+    least = np.sort(score.ravel())[-most] if most < score.size else 0.0
+    want = {pair for pair in zip(*np.nonzero(score >= least), strict=True) if h[pair] > 0}
+    assert {*zip(found.row, found.of, strict=True)} == want
+    np.testing.assert_allclose(found.h, h[found.row, found.of], rtol=1e-9)
+    np.testing.assert_allclose(found.a, h.sum(axis=0), rtol=1e-9)
+    assert (np.diff(found.of) >= 0).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_pass_finds_them_however_its_threads_share_the_gradient(monkeypatch, intercept):
+    problem, X, theta = drawn(3, n=900, intercept=intercept)
+
+    def found():
+        return problem.at(theta, 0.1, collector=lambda: Collector(np.ones(4), 50)).doubts
+
+    alone, h = found(), curvatures(problem, X, theta)
+    np.testing.assert_allclose(alone.h, h[alone.row, alone.of], rtol=1e-9)
+    monkeypatch.setattr("slender.problem.multinomial.SUMS_BYTES", 0)
+    monkeypatch.setattr("slender.problem.multinomial.SHARED_BYTES", 10_000)
+    together = found()
+    assert {*zip(alone.row, alone.of, strict=True)} == {
+        *zip(together.row, together.of, strict=True)
+    }
+    np.testing.assert_allclose(together.a, h.sum(axis=0), rtol=1e-9)
+
+
+def blocks_of(problem, theta, rows, lam):
+    """(inverse, centres, classwise) with the sample being all rows."""
+    X, w = problem.sample(np.flatnonzero(problem.w))
+    y = problem.y[problem.w > 0]
+    sample = Classwise(X, w, y, problem.intercept, np.random.default_rng(0))
+    blocks = sample.blocks(theta, 0.0, rows)
+    inverse = blocks.inverse(lam)
+    return replace(inverse, A=ClassDiagonal(blocks.A.diagonal)), blocks, sample
+
+
+@pytest.mark.parametrize("few", [10**9, 20 * 5 * 8])  # bytes of rows: all, or twenty of them
+def test_the_inverse_is_that_of_the_blocks_with_their_doubtful_rows(monkeypatch, few):
+    monkeypatch.setattr(doubtful, "ROW_BYTES", few)
+    problem, X, theta = drawn(5, n=200)
+    point = problem.at(theta, 0.1, collector=lambda: Collector(np.ones(4), 90))
+    rows = doubtful.rows_of(problem, point.doubts)
+    assert len(rows.X) == (20 if few < 10**9 else len(np.unique(point.doubts.row)))
+    h = curvatures(problem, X, theta)
+    lam, centred = 1e-3, X - problem.mean
+    inverse, blocks, sample = blocks_of(problem, theta, rows, lam)
+    sigma = sample.P @ np.diag(sample.s) @ sample.P.T
+    gradient = np.random.default_rng(0).standard_normal((4, 6))
+    gradient[:, -1] = 0.0
+    got = (inverse @ gradient)[:, :-1]
+    for c in range(4):
+        mine = slice(rows.starts[c], rows.starts[c + 1])
+        U = rows.root[mine, None] * (rows.X[rows.place[mine]] - blocks.centres[c])
+        assert rows.rest[c] == pytest.approx(h[:, c].sum() - (rows.root[mine] ** 2).sum())
+        H = rows.rest[c] * sigma + lam * np.eye(5) + U.T @ U
+        np.testing.assert_allclose(H @ got[c], gradient[c, :-1], atol=1e-9)
+        in_X = [np.flatnonzero((centred == x).all(axis=1))[0] for x in rows.X[rows.place[mine]]]
+        np.testing.assert_allclose(rows.root[mine] ** 2, h[in_X, c], rtol=1e-9)
+
+
+def test_a_class_whose_factor_rounding_spoils_does_without():
+    problem, _, theta = drawn(6, n=200)
+    point = problem.at(theta, 0.1, collector=lambda: Collector(np.ones(4), 90))
+    rows = doubtful.rows_of(problem, point.doubts)
+    _, blocks, _ = blocks_of(problem, theta, rows, 0.1)
+    inside, outside = np.ones((4, 5)), np.ones((4, 1))
+    inside[2] = -1e6  # no B⁻¹, but what differences of large numbers may look like
+    correction = doubtful.Correction(blocks.gram, inside, outside)
+    assert correction.good.tolist() == [True, True, False, True]
+    pulled = correction.pull(theta[:, :-1].copy())
+    assert np.isfinite(pulled).all()
+    assert pulled[1].any()
+    assert not pulled[2].any()
+
+
+def test_doubts_save_passes(monkeypatch):
+    """A third of them, and a quarter is asked for."""
+    data = planted(2000, 128, 50, n_test=10)
+    with_doubts = LogisticClassifier(C=100.0, random_state=0).fit(data.X_train, data.y_train)
+    monkeypatch.setattr(newton, "FIRST", -1)  # no pass looks for them
+    without = LogisticClassifier(C=100.0, random_state=0).fit(data.X_train, data.y_train)
+    assert with_doubts.gap_ <= 1e-3 * with_doubts.objective_
+    assert with_doubts.n_iter_ <= 0.75 * without.n_iter_
