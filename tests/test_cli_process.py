@@ -75,7 +75,9 @@ FITS = {
 BARS = {"path": b"1/45 C"}  # what to wait for; the others count passes
 
 
-def pressed(words: str, bar: bytes, again: bytes | None = None) -> bytes:
+def pressed(
+    words: str, bar: bytes, again: bytes | None = None, sent: signal.Signals = signal.SIGINT
+) -> bytes:
     """What a command says on a terminal: Ctrl-C once its bar says `bar`, once more at `again`."""
     n = 60_000
     np.save("X.npy", rng.standard_normal((n, 32), dtype=np.float32))
@@ -93,7 +95,7 @@ def pressed(words: str, bar: bytes, again: bytes | None = None) -> bytes:
         for mark in filter(None, (bar, again)):
             while mark not in seen:
                 seen += os.read(master, 4096)
-            running.send_signal(signal.SIGINT)
+            running.send_signal(sent)
         asked = time.monotonic()
         with contextlib.suppress(OSError):  # until the other end is closed
             while True:
@@ -108,9 +110,11 @@ def pressed(words: str, bar: bytes, again: bytes | None = None) -> bytes:
     return seen
 
 
-@pytest.mark.parametrize("command", FITS)
-def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command):
-    seen = pressed(FITS[command], BARS.get(command, b"passes  objective"))
+@pytest.mark.parametrize(
+    ("command", "sent"), [*((name, signal.SIGINT) for name in FITS), ("logistic", signal.SIGTERM)]
+)
+def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command, sent):
+    seen = pressed(FITS[command], BARS.get(command, b"passes  objective"), sent=sent)
     assert b"slender: interrupted; new holds the" in seen
     assert not json.loads(Path("r.json").read_text())["finished"]
     assert load_model("new").predict(np.load("X.npy")[:3]).shape == (3,)
@@ -120,7 +124,7 @@ def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command):
 @pytest.mark.parametrize(
     ("words", "bar", "again"),
     [
-        ("path X.npy y.npy --out new --json r.json --full --tol 1e-9", b"1/45 C", b"Ctrl-C:"),
+        ("path X.npy y.npy --out new --json r.json --full --tol 1e-9", b"1/45 C", b"interrupted:"),
         ("demo", b"passes", None),
     ],
 )

@@ -2,14 +2,14 @@
 
 import csv
 import io
-import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, Threads, check_outputs, show, write_json
+from .common import Json, Quiet, Threads, check_outputs, show, standard_output, write_json
 
 
 def predict(
@@ -42,8 +42,9 @@ def predict(
     rows = read_matrix(X, fitted.n_features_in_)
     answers = _answers(fitted, rows, top_k, proba)
     if out == "-":
-        for block in answers:
-            sys.stdout.write(_text(block))
+        with standard_output() as stream:
+            for block in answers:
+                stream.write(_text(block))
     elif suffix == ".npy":
         write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
     else:
@@ -73,13 +74,11 @@ def _write_npy(path: Path, answers: Iterator[Any], n: int) -> None:
     import numpy as np
 
     first = next(answers)
-    out = np.lib.format.open_memmap(path, "w+", first.dtype, (n, *first.shape[1:]))
-    out[: len(first)] = first
-    lo = len(first)
-    for block in answers:
-        out[lo : lo + len(block)] = block
-        lo += len(block)
-    out.flush()
+    header = np.lib.format.header_data_from_array_1_0(first) | {"shape": (n, *first.shape[1:])}
+    with path.open("wb") as file:  # no mapping: on a full disk that would end the process
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in chain([first], answers):
+            file.write(block.tobytes())
 
 
 def _write_text(path: Path, answers: Iterator[Any]) -> None:
