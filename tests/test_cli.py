@@ -212,6 +212,10 @@ def test_predict(here, slender, model, fitted):
     assert np.array_equal(np.load("k.npy"), fitted.predict_top_k(rows, 3))
     assert slender("predict", model, "X_test.npy", "--out", "p.npy", "--proba")[0] == 0
     assert np.array_equal(np.load("p.npy"), fitted.predict_proba(rows))
+    assert slender("predict", model, "X_test.npy", "--out", "p.csv", "--proba")[0] == 0
+    heading, *lines = Path("p.csv").read_text().splitlines()
+    assert heading == ",".join(map(str, fitted.classes_))
+    assert np.array_equal(np.loadtxt(lines, delimiter=","), fitted.predict_proba(rows))
     code, out, err = slender("predict", model, "X_test.npy", "--out", "-")
     assert (code, err) == (0, "")
     assert out.split() == [str(label) for label in fitted.predict(rows)]

@@ -16,7 +16,7 @@ import pytest
 
 from processes import SLENDER
 from slender import SLNDClassifier, load_model, save_model
-from slender.cli import common
+from slender.cli import common, progress
 
 rng = np.random.default_rng(0)
 CODES = np.arange(60) % 6
@@ -133,6 +133,42 @@ def test_ctrl_c_twice_or_in_the_demo_writes_nothing(folder, words, bar, again):
     seen = pressed(words, bar, again)
     assert b"slender: interrupted; nothing was written" in seen
     assert {path.name for path in folder.iterdir()} == before | {"X.npy", "y.npy"}
+
+
+def test_ctrl_c_in_a_run_keeps_the_epochs_done_which_are_shown_as_they_end(folder):
+    words = "run --opt bcfw --epochs 100000 --json r.json --plot r.png"
+    running = subprocess.Popen(
+        [*SLENDER, *words.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        heading, names, first = (running.stdout.readline() for _ in range(3))
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert heading.startswith("bcfw on digits")
+    assert names.split() == ["epoch", "seconds", "objective", "gap", "train", "validation"]
+    assert first.split()[0] == "1"
+    *others, _, last = out.splitlines()
+    assert last.startswith("test error")
+    results = json.loads(Path("r.json").read_text())
+    assert not results["finished"]
+    assert len(results["curve"]) == 1 + len(others)
+    assert f"{1 + len(others)} of 100000 epochs are done, and in r.json" in err
+    assert Path("r.png").exists()
+
+
+def test_a_log_has_a_line_now_and_then(folder, monkeypatch, capsys):
+    with progress.progress_of_rows("compress", 9, quiet=False) as advance:
+        advance(3, None)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(progress, "LOG_SECONDS", 0.0)
+        advance(6, None)
+        assert capsys.readouterr().err == "slender: compress: 6/9 rows\n"
+    with progress.progress_of_rows("compress", 9, quiet=True) as advance:
+        advance(3, None)
+    assert capsys.readouterr().err == ""
 
 
 def test_ctrl_c_leaves_a_fit_that_has_nothing_to_keep_yet(monkeypatch):

@@ -183,7 +183,7 @@ def columns(rows: Iterable[Mapping[str, Any]], wanted: Columns) -> Any:
     """A table with a line a row; a column in which no row has anything is left out."""
     from rich.table import Table
 
-    lines = [[_cell(row.get(name), style) for name, style in wanted.values()] for row in rows]
+    lines = [[cell(row.get(name), style) for name, style in wanted.values()] for row in rows]
     kept = [place for place in range(len(wanted)) if any(line[place] != "-" for line in lines)]
     table = Table(box=None, padding=(0, 2, 0, 0))
     for place in kept:
@@ -194,11 +194,11 @@ def columns(rows: Iterable[Mapping[str, Any]], wanted: Columns) -> Any:
     return table
 
 
-def _cell(value: Any, style: str) -> str:
+def cell(value: Any, style: str) -> str:
     """A figure, or its mean ± spread over seeds where they differ."""
     if isinstance(value, Mapping):
         spread = f" ± {value['spread']:.2g}" if value["spread"] else ""
-        return _cell(value["mean"], style) + spread
+        return cell(value["mean"], style) + spread
     return "-" if value is None else format(value, style)
 
 

@@ -19,7 +19,9 @@ def predict(
         str, typer.Option("--out", "-o", help=".npy, .txt or .csv to write; - is standard output.")
     ] = "-",
     top_k: Annotated[int | None, typer.Option(help="The k best classes, best first.")] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Probabilities, not labels.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Probabilities, not labels; a .csv names classes.")
+    ] = False,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -38,7 +40,11 @@ def predict(
 
     fitted = load_model(model)
     if proba and not hasattr(fitted, "predict_proba"):
-        raise ValueError(f"--proba: loss {fitted.loss} gives no probabilities; fit with logistic")
+        loss = f" with loss {fitted.loss}" if hasattr(fitted, "loss") else ""
+        raise ValueError(
+            f"--proba: a {type(fitted).__name__}{loss} gives no probabilities; "
+            "fit one that does, as --method logistic"
+        )
     rows = read_matrix(X, fitted.n_features_in_)
     answers = _answers(fitted, rows, top_k, proba)
     if out == "-":
@@ -48,7 +54,8 @@ def predict(
     elif suffix == ".npy":
         write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
     else:
-        write_whole(out, lambda path: _write_text(path, answers))
+        heading = fitted.classes_ if proba and suffix == ".csv" else None
+        write_whole(out, lambda path: _write_text(path, answers, heading))
     results = {"command": "predict", "model": str(model), "rows": rows.shape[0], "out": out}
     write_json(results, json)
     if not quiet and "-" not in (out, json):
@@ -81,8 +88,10 @@ def _write_npy(path: Path, answers: Iterator[Any], n: int) -> None:
             file.write(block.tobytes())
 
 
-def _write_text(path: Path, answers: Iterator[Any]) -> None:
+def _write_text(path: Path, answers: Iterator[Any], heading: Any) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
+        if heading is not None:
+            file.write(_text(heading[None]))
         for block in answers:
             file.write(_text(block))
 
