@@ -23,6 +23,7 @@ from .compress import compress
 from .demo import demo
 from .export import export
 from .fit import fit
+from .info import info
 from .path import path
 from .predict import predict
 from .run import run
@@ -32,6 +33,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     fit: "slender fit X.npy y.npy --out model",
     predict: "slender predict model X_test.npy --out y.npy",
     score: "slender score model X_test.npy y_test.npy --per-class",
+    info: "slender info model",
     path: "slender path X.npy y.npy --out probe --plot path.png",
     compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --mu 0.01 --batch-size 256 --epochs 5",
