@@ -54,7 +54,8 @@ def predict(
     elif suffix == ".npy":
         write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
     else:
-        heading = fitted.classes_ if proba and suffix == ".csv" else None
+        wide = proba or (fitted.multilabel_ and top_k is None)  # a column a class
+        heading = fitted.classes_ if wide and suffix == ".csv" else None
         write_whole(out, lambda path: _write_text(path, answers, heading))
     results = {"command": "predict", "model": str(model), "rows": rows.shape[0], "out": out}
     write_json(results, json)
