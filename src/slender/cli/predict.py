@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .common import Json, Quiet, Threads, check_outputs, show, standard_output, write_json
+from .progress import Callback, progress_of_rows
 
 
 def predict(
@@ -46,24 +47,27 @@ def predict(
             "fit one that does, as --method logistic"
         )
     rows = read_matrix(X, fitted.n_features_in_)
-    answers = _answers(fitted, rows, top_k, proba)
-    if out == "-":
-        with standard_output() as stream:
-            for block in answers:
-                stream.write(_text(block))
-    elif suffix == ".npy":
-        write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
-    else:
-        wide = proba or (fitted.multilabel_ and top_k is None)  # a column a class
-        heading = fitted.classes_ if wide and suffix == ".csv" else None
-        write_whole(out, lambda path: _write_text(path, answers, heading))
+    wide = proba or (fitted.multilabel_ and top_k is None)  # a column a class
+    heading = fitted.classes_ if wide and suffix == ".csv" else None
+    with progress_of_rows("predict", rows.shape[0], quiet or out == "-") as advance:
+        answers = _answers(fitted, rows, top_k, proba, advance)
+        if out == "-":
+            with standard_output() as stream:
+                for block in answers:
+                    stream.write(_text(block))
+        elif suffix == ".npy":
+            write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
+        else:
+            write_whole(out, lambda path: _write_text(path, answers, heading))
     results = {"command": "predict", "model": str(model), "rows": rows.shape[0], "out": out}
     write_json(results, json)
     if not quiet and "-" not in (out, json):
         show(f"{rows.shape[0]:,} rows -> {out}")
 
 
-def _answers(model: Any, X: Any, top_k: int | None, proba: bool) -> Iterator[Any]:
+def _answers(
+    model: Any, X: Any, top_k: int | None, proba: bool, advance: Callback
+) -> Iterator[Any]:
     """Arrays of answers, a block of rows at a time."""
     from ..estimators.validation import check_finite, read_rows
     from ..rows import blocks
@@ -76,6 +80,7 @@ def _answers(model: Any, X: Any, top_k: int | None, proba: bool) -> Iterator[Any
             yield model.predict_top_k(X[lo:hi], top_k)
         else:
             yield model.predict(X[lo:hi])
+        advance(hi, None)
 
 
 def _write_npy(path: Path, answers: Iterator[Any], n: int) -> None:

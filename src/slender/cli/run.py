@@ -127,8 +127,8 @@ def run(
     if for_people:
         show("", _last_line(fit["test"]))
     if ending.ended:
-        kept = "shown above" if json is None else f"in {json}"
-        raise Interrupted(f"{len(fit['curve'])} of {options.epochs} epochs are done, and {kept}")
+        kept = "" if json in (None, "-") else f", and in {json}"
+        raise Interrupted(f"{len(fit['curve'])} of {options.epochs} epochs are done{kept}")
 
 
 class Table:
