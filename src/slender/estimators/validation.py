@@ -63,7 +63,7 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
         check_length(len(Y), n)
         if classes is not None and len(classes) != Y.shape[1]:
             raise ValueError(f"y has {Y.shape[1]} columns but classes names {len(classes)}")
-        own = _column_names(y)
+        own = _column_names(y, Y.shape[1])
         names = np.asarray(own if classes is None else classes)
         if own.dtype.kind == "U" and not np.array_equal(own, names):
             raise ValueError(
@@ -92,11 +92,11 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     return Codes(codes.astype(np.int32), int(binary)), names, 1 if binary else len(names)
 
 
-def _column_names(y: Any) -> NDArray[Any]:
+def _column_names(y: Any, count: int) -> NDArray[Any]:
     """Of an indicator matrix: a frame's own, where they are strings, else their places."""
     names = list(getattr(y, "columns", ()))
     if not names or not all(isinstance(name, str) for name in names):
-        return np.arange(y.shape[1] if hasattr(y, "shape") else len(y[0]))
+        return np.arange(count)
     if len(set(names)) < len(names):
         raise ValueError("y has two columns of one name; a class needs a name of its own")
     return np.array(names)
