@@ -39,3 +39,9 @@ def slender(capsys):
         return caught.value.code or 0, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _no_log(monkeypatch):
+    """What a command says does not depend on how long a kernel compiles here."""
+    monkeypatch.setattr("slender.cli.progress.LOG_SECONDS", float("inf"))

@@ -10,6 +10,7 @@ import slender
 ORDER = [
     "extras",  # packages that only some functions need
     "storage",  # files in general
+    "kernels",  # compiled, and kept on disk
     "verbs",  # how kernels call methods
     "rows",  # vectors -> something a kernel can read
     "metrics",  # how good scores are

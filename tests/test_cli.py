@@ -212,6 +212,10 @@ def test_predict(here, slender, model, fitted):
     assert np.array_equal(np.load("k.npy"), fitted.predict_top_k(rows, 3))
     assert slender("predict", model, "X_test.npy", "--out", "p.npy", "--proba")[0] == 0
     assert np.array_equal(np.load("p.npy"), fitted.predict_proba(rows))
+    assert slender("predict", model, "X_test.npy", "--out", "p.csv", "--proba")[0] == 0
+    heading, *lines = Path("p.csv").read_text().splitlines()
+    assert heading == ",".join(map(str, fitted.classes_))
+    assert np.array_equal(np.loadtxt(lines, delimiter=","), fitted.predict_proba(rows))
     code, out, err = slender("predict", model, "X_test.npy", "--out", "-")
     assert (code, err) == (0, "")
     assert out.split() == [str(label) for label in fitted.predict(rows)]
@@ -236,42 +240,6 @@ def test_labels_come_back_from_text(here, slender):
         "top-1",
         "1.0000",
     ]
-
-
-def test_score(here, slender, model, fitted):
-    from sklearn.metrics import balanced_accuracy_score, top_k_accuracy_score
-
-    rows, labels = X[120:], CODES[120:]
-    code, out, err = slender("score", model, ".", "--per-class", "--json", "-")
-    assert (code, err) == (0, "")
-    results = json.loads(out)
-    assert results["top1"] == pytest.approx(fitted.score(rows, labels))
-    scores = fitted.decision_function(rows)
-    assert results["top5"] == pytest.approx(top_k_accuracy_score(labels, scores, k=5))
-    balanced = balanced_accuracy_score(labels, fitted.predict(rows))
-    assert results["mean_per_class"] == pytest.approx(balanced)
-    assert [entry["support"] for entry in results["per_class"]] == [10] * 6
-    _, out, _ = slender("score", model, "X_test.npy", "y_test.npy", "--per-class")
-    assert "top-5" in out
-    assert "support" in out
-
-
-def test_score_binary_and_multilabel(here, slender):
-    binary = CODES < 2
-    save_model(SLNDClassifier(passes=1).fit(X, binary), "binary")
-    np.save("X.npy", X)
-    np.save("y.npy", binary)
-    results = json.loads(slender("score", "binary", "X.npy", "y.npy", "--json", "-")[1])
-    assert results["top1"] == pytest.approx(load_model("binary").score(X, binary))
-    assert results["top5"] is None
-    several = (CODES[:, None] % [2, 3, 4] == 0).astype(int)
-    save_model(SLNDClassifier(passes=1).fit(X, several), "several")
-    np.save("y.npy", several)
-    results = json.loads(slender("score", "several", "X.npy", "y.npy", "--json", "-")[1])
-    predicted = load_model("several").predict(X)
-    recall = (predicted * several).sum(axis=0) / several.sum(axis=0)
-    assert results["mean_per_class"] == pytest.approx(recall.mean())
-    refused(slender("score", "several", ".", "-q"), "fitted on an indicator matrix")
 
 
 def test_predict_and_score_refuse(here, slender, model):

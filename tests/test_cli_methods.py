@@ -63,6 +63,13 @@ def test_every_method(here, slender, method):
     assert {name: model.get_params()[name] for name in expected} == expected
     assert model.score(X[120:], CODES[120:]) > 0.6
     assert ("relative gap" in out) == (method in ("gd", "larank", "bcfw", "tracenorm"))
+    code, _, err = slender("predict", "new", "data.npz", "--proba", "--out", "p.npy", "-q")
+    if hasattr(model, "predict_proba"):
+        assert (code, err) == (0, "")
+    else:
+        assert code == 2
+        loss = f" with loss {model.loss}" if hasattr(model, "loss") else ""
+        assert f"a {type(model).__name__}{loss} gives no probabilities; fit" in err
 
 
 @pytest.mark.parametrize(

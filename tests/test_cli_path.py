@@ -101,7 +101,7 @@ def test_the_test_part_of_a_folder_is_scored_and_never_chosen_on(here, path):
 def test_val_is_never_the_test_part(here, path):
     code, out, err = path(".", *QUICK, "--val", ".")
     assert (code, out) == (2, "")
-    assert "X_val.npy: no such file" in err
+    assert "lacks X_val.npy" in err
     np.save("X_val.npy", X[:60])
     np.save("y_val.npy", CODES[:60])
     results = results_of(path(".", *QUICK, "--val", ".", "--json", "-"))

@@ -16,7 +16,7 @@ import pytest
 
 from processes import SLENDER
 from slender import SLNDClassifier, load_model, save_model
-from slender.cli import common
+from slender.cli import common, progress
 
 rng = np.random.default_rng(0)
 CODES = np.arange(60) % 6
@@ -75,7 +75,9 @@ FITS = {
 BARS = {"path": b"1/45 C"}  # what to wait for; the others count passes
 
 
-def pressed(words: str, bar: bytes, again: bytes | None = None) -> bytes:
+def pressed(
+    words: str, bar: bytes, again: bytes | None = None, sent: signal.Signals = signal.SIGINT
+) -> bytes:
     """What a command says on a terminal: Ctrl-C once its bar says `bar`, once more at `again`."""
     n = 60_000
     np.save("X.npy", rng.standard_normal((n, 32), dtype=np.float32))
@@ -93,7 +95,7 @@ def pressed(words: str, bar: bytes, again: bytes | None = None) -> bytes:
         for mark in filter(None, (bar, again)):
             while mark not in seen:
                 seen += os.read(master, 4096)
-            running.send_signal(signal.SIGINT)
+            running.send_signal(sent)
         asked = time.monotonic()
         with contextlib.suppress(OSError):  # until the other end is closed
             while True:
@@ -108,9 +110,11 @@ def pressed(words: str, bar: bytes, again: bytes | None = None) -> bytes:
     return seen
 
 
-@pytest.mark.parametrize("command", FITS)
-def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command):
-    seen = pressed(FITS[command], BARS.get(command, b"passes  objective"))
+@pytest.mark.parametrize(
+    ("command", "sent"), [*((name, signal.SIGINT) for name in FITS), ("logistic", signal.SIGTERM)]
+)
+def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command, sent):
+    seen = pressed(FITS[command], BARS.get(command, b"passes  objective"), sent=sent)
     assert b"slender: interrupted; new holds the" in seen
     assert not json.loads(Path("r.json").read_text())["finished"]
     assert load_model("new").predict(np.load("X.npy")[:3]).shape == (3,)
@@ -120,7 +124,7 @@ def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command):
 @pytest.mark.parametrize(
     ("words", "bar", "again"),
     [
-        ("path X.npy y.npy --out new --json r.json --full --tol 1e-9", b"1/45 C", b"Ctrl-C:"),
+        ("path X.npy y.npy --out new --json r.json --full --tol 1e-9", b"1/45 C", b"interrupted:"),
         ("demo", b"passes", None),
     ],
 )
@@ -129,6 +133,42 @@ def test_ctrl_c_twice_or_in_the_demo_writes_nothing(folder, words, bar, again):
     seen = pressed(words, bar, again)
     assert b"slender: interrupted; nothing was written" in seen
     assert {path.name for path in folder.iterdir()} == before | {"X.npy", "y.npy"}
+
+
+def test_ctrl_c_in_a_run_keeps_the_epochs_done_which_are_shown_as_they_end(folder):
+    words = "run --opt bcfw --epochs 100000 --json r.json --plot r.png"
+    running = subprocess.Popen(
+        [*SLENDER, *words.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        heading, names, first = (running.stdout.readline() for _ in range(3))
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert heading.startswith("bcfw on digits")
+    assert names.split() == ["epoch", "seconds", "objective", "gap", "train", "validation"]
+    assert first.split()[0] == "1"
+    *others, _, last = out.splitlines()
+    assert last.startswith("test error")
+    results = json.loads(Path("r.json").read_text())
+    assert not results["finished"]
+    assert len(results["curve"]) == 1 + len(others)
+    assert f"{1 + len(others)} of 100000 epochs are done, and in r.json" in err
+    assert Path("r.png").exists()
+
+
+def test_a_log_has_a_line_now_and_then(folder, monkeypatch, capsys):
+    with progress.progress_of_rows("compress", 9, quiet=False) as advance:
+        advance(3, None)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(progress, "LOG_SECONDS", 0.0)
+        advance(6, None)
+        assert capsys.readouterr().err == "slender: compress: 6/9 rows\n"
+    with progress.progress_of_rows("compress", 9, quiet=True) as advance:
+        advance(3, None)
+    assert capsys.readouterr().err == ""
 
 
 def test_ctrl_c_leaves_a_fit_that_has_nothing_to_keep_yet(monkeypatch):

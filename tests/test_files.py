@@ -93,6 +93,10 @@ def test_bfloat16_is_widened(tmp_path):
         ("007\n8\n", np.array(["007", "8"])),  # an integer would lose the zeros
         (f"1\n{10**30}\n", np.array(["1", str(10**30)])),
         ('a\n"b, c"\n', np.array(["a", "b, c"])),
+        ("species\n3\n-1\n", np.array([3, -1])),  # a heading
+        ("Label\ncat\ndog\n", np.array(["cat", "dog"])),
+        ("label\nno label\nlabel\n", np.array(["label", "no label", "label"])),  # a class
+        ("label\n", np.array(["label"])),
     ],
 )
 def test_one_label_a_line(tmp_path, text, labels):
@@ -120,6 +124,12 @@ def test_folder(tmp_path):
     assert np.array_equal(read_dataset(tmp_path, part="test")[0], X + 1)
     with pytest.raises(FileError, match="holds its own labels"):
         read_dataset(tmp_path, "y.npy")
+    holds = r"lacks X_val.npy and y_val.npy; .* holds X_val.npy \(or X_val.pq\) and y_val.npy"
+    with pytest.raises(FileError, match=holds + ", this one X_test.npy, X_train.npy, y_test.npy"):
+        read_dataset(tmp_path, part="val")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match="this one nothing"):
+        read_dataset(tmp_path / "empty")
 
 
 # -- what can go wrong -----------------------------------------------------------------------------

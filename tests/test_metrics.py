@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 import naive
-from slender.metrics import measure
+from slender.metrics import calibration_error, measure
 from slender.rows import as_rows, threads
 
 
@@ -42,3 +42,10 @@ def test_a_sure_and_wrong_model_has_a_finite_loss():
     X = np.array([[1e4, -1e4]], np.float32)
     found = measure(as_rows(X), np.array([1], np.int32), np.eye(2, dtype=np.float32), np.zeros(2))
     assert found["log_loss"] == pytest.approx(2e4)
+
+
+def test_calibration_error_by_hand():
+    """Two bins: 0.3 sure and never right, two rows of 0.9 of which one is right."""
+    confidence, right = np.array([0.3, 0.9, 0.9]), np.array([False, True, False])
+    assert calibration_error(confidence, right, bins=2) == pytest.approx((0.3 + 0.8) / 3)
+    assert calibration_error(np.ones(4), np.ones(4, bool)) == 0.0

@@ -5,7 +5,7 @@
     .svm .svmlight .libsvm (X also .txt)   svmlight text: sparse X, and y
     .safetensors                           X, features, embeddings (or the only 2-d tensor), y
     .pq                                    X as codes, what `slender compress` writes
-    .txt .csv (labels)                     one label a line
+    .txt .csv (labels)                     one label a line; .csv may have a heading
     a folder                               X_train.npy y_train.npy X_test.npy y_test.npy; or .pq
 
 Whatever is wrong with a file is a `FileError` of one line.  Nothing is ever unpickled.
@@ -25,6 +25,8 @@ from .storage import FileError, PathLike, mapped_tensor, safetensors_header, unr
 X_NAMES = ("X", "features", "embeddings")
 Y_NAMES = ("y", "labels", "targets")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+HEADINGS = {*Y_NAMES, "label", "target", "class", "classes"}  # of a column of labels
+SHOWN = 5  # names of a folder's files
 SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz always writes
 
 
@@ -91,6 +93,7 @@ def read_dataset(
         X_path, y_path = folder / f"X_{part}.npy", folder / f"y_{part}.npy"
         if not X_path.exists() and X_path.with_suffix(".pq").exists():
             X_path = X_path.with_suffix(".pq")
+        _check_folder(folder, part, X_path, y_path)
     if y_path is None and X_path.suffix.lower() in (*SVMLIGHT, ".txt"):
         return _read_svmlight(_existing(X_path), n_features)
     X = read_matrix(X_path, n_features)
@@ -103,6 +106,18 @@ def read_dataset(
             "give files that belong together"
         )
     return X, y
+
+
+def _check_folder(folder: Path, part: str, *files: Path) -> None:
+    """Raise if a folder lacks one of these, and say what it holds instead."""
+    missing = [path.name for path in files if not path.is_file()]
+    if missing:
+        names = sorted(path.name for path in folder.iterdir())
+        held = ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN) or "nothing"
+        raise FileError(
+            f"{folder}: lacks {' and '.join(missing)}; a folder of data holds X_{part}.npy (or "
+            f"X_{part}.pq) and y_{part}.npy, this one {held}"
+        )
 
 
 def _existing(path: PathLike) -> Path:
@@ -211,8 +226,20 @@ def _read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDAr
     return X, whole.astype(np.int64) if np.array_equal(y, whole) else y
 
 
+def _is_heading(first: str, *rest: str) -> bool:
+    """Is the first line of a column its name?  It is a usual one, or the only one of letters."""
+    if first in rest or not rest:
+        return False
+    usual = first.lower() in HEADINGS
+    return usual or (all(map(_is_integer, rest)) and not _is_integer(first))
+
+
+def _is_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
 def _read_lines(path: Path) -> NDArray[Any]:
-    """One label a line; integers if every one of them is written as an integer."""
+    """One label a line, a heading left out; integers if every one is written as an integer."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -229,6 +256,7 @@ def _read_lines(path: Path) -> NDArray[Any]:
                     f"{path}: line {number} has {len(row)} columns; give one label a line"
                 )
         lines = [row[0] for row in rows]
+        lines = lines[_is_heading(*lines) :] if lines else lines
     if not lines:
         raise FileError(f"{path}: is empty; give one label a line")
     try:

@@ -17,10 +17,10 @@ from math import copysign, exp, inf, log, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
+from .kernels import kernel
 from .verbs import method_of
 
 
@@ -299,7 +299,7 @@ def to_logits(loss: MarginLoss, S: NDArray[Any]) -> None:
         _to_logits(loss, S)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _to_logits(loss, S):  # type: ignore[no-untyped-def]
     for i in range(S.shape[0]):
         for c in range(S.shape[1]):

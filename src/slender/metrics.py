@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from .rows import Rows, map_blocks
 
 TOP = 5
+BINS = 15  # of confidence, as usual
 
 
 class _Counts:
@@ -70,3 +71,14 @@ def _log_losses(S: NDArray[Any], own: NDArray[Any], temperature: float) -> NDArr
     scale = S.dtype.type(1.0 / temperature)
     normaliser = np.exp((S - largest) * scale).sum(axis=1, keepdims=True)
     return (np.log(normaliser) + (largest - own) * scale)[:, 0].astype(np.float64)
+
+
+def calibration_error(confidence: NDArray[Any], right: NDArray[Any], bins: int = BINS) -> float:
+    """The expected calibration error: how far confidence lies from the share that is right.
+
+    Rows are put into bins by the probability of their predicted class; in each bin the mean
+    confidence is held against the share of right answers, and the bins are weighed by their rows.
+    """
+    place = np.minimum((confidence * bins).astype(np.intp), bins - 1)
+    excess = np.bincount(place, confidence - right, minlength=bins)
+    return float(np.abs(excess).sum() / len(confidence))

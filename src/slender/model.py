@@ -77,6 +77,12 @@ def load_model(path: PathLike) -> Any:
         raise FileError(f"{path}: not a model that can be read ({error}); save it again") from error
 
 
+def read_document(path: PathLike) -> dict[str, Any]:
+    """The JSON document of a model file: versions, estimator, settings, all but its arrays."""
+    document: dict[str, Any] = json.loads(_read(Path(path))[0])
+    return document
+
+
 # -- the document ----------------------------------------------------------------------------------
 
 

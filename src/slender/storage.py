@@ -1,5 +1,7 @@
 """Files in general: what is wrong with one in a line, and writing one whole or not at all."""
 
+import contextlib
+import errno
 import json
 import os
 import uuid
@@ -11,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 PathLike = str | os.PathLike[str]
+
+_unfinished: set[Path] = set()  # what `write_whole` is writing at this moment
 
 DTYPES = {  # of safetensors
     "F64": "<f8",
@@ -94,15 +98,31 @@ def write_whole(path: PathLike, write: Callable[[Path], object]) -> None:
     """`write` to a temporary name in the same folder, then rename: whole or not at all."""
     real = check_writable(path)
     temporary = _beside(real)
+    _unfinished.add(temporary)
     try:
         write(temporary)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(real)
-    except OSError as error:  # a full disk, for instance
-        raise FileError(f"{path}: could not be written ({error.strerror or error})") from error
+    except OSError as error:
+        raise FileError(f"{path}: {unwritten(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
+
+
+def unwritten(error: OSError) -> str:
+    """Why something could not be written, and what to do where the disk is full."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    advice = "; make room, or choose another place" if full else ""
+    return f"could not be written ({error.strerror or error}){advice}"
+
+
+def remove_unfinished() -> None:
+    """For a process that leaves while another of its threads is writing."""
+    for temporary in tuple(_unfinished):
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def _beside(path: Path) -> Path:

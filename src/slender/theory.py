@@ -20,9 +20,9 @@ can.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from .kernels import kernel
 from .losses import CalibratedLoss, MarginLoss, slope, value
 
 EPSILON = 0.5  # maximises ε (1 - ε), the guaranteed decrease
@@ -37,7 +37,7 @@ class TheoryStep(NamedTuple):
     decrease: float  # guaranteed fall of the risk
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def slopes(loss, z):  # type: ignore[no-untyped-def]
     """F'(z) for a vector of margins."""
     out = np.empty_like(z)
@@ -46,7 +46,7 @@ def slopes(loss, z):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def mean_value(loss, z):  # type: ignore[no-untyped-def]
     """mean_j F(z_j), the risk of a vector of margins."""
     total = 0.0

@@ -1,14 +1,17 @@
 """The command `slender`: thin, and quick to start (numpy and numba wait for a command to run).
 
 Exit codes: 0; 2 for bad usage or input, with one line on stderr; 1 for a failure that is not the
-user's; 130 for Ctrl-C.
+user's; 130 for Ctrl-C or SIGTERM.
 """
 
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +23,7 @@ from .compress import compress
 from .demo import demo
 from .export import export
 from .fit import fit
+from .info import info
 from .path import path
 from .predict import predict
 from .run import run
@@ -29,6 +33,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     fit: "slender fit X.npy y.npy --out model",
     predict: "slender predict model X_test.npy --out y.npy",
     score: "slender score model X_test.npy y_test.npy --per-class",
+    info: "slender info model",
     path: "slender path X.npy y.npy --out probe --plot path.png",
     compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --mu 0.01 --batch-size 256 --epochs 5",
@@ -70,7 +75,22 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments or os.environ.get("SLENDER_DEBUG", "0") not in ("", "0")
-    sys.exit(_run([word for word in arguments if word != "--debug"], debug))
+    with _sigterm_as_ctrl_c():
+        code = _run([word for word in arguments if word != "--debug"], debug)
+    sys.exit(code)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """What a system that shuts down, or a scheduler, sends: there is time to keep what there is."""
+    if threading.current_thread() is not threading.main_thread():  # others may not listen
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
@@ -97,8 +117,11 @@ def _run(arguments: list[str], debug: bool) -> int:
             say(f"{type(error).__name__}: {error} (--debug shows where)")
             return 1
     if code == 130:  # typer's own answer to Ctrl-C
+        from ..storage import remove_unfinished
+
         say(f"interrupted; {kept}")
         sys.stdout.flush()
+        remove_unfinished()
         os._exit(130)  # a kernel may still run in another thread: nobody waits for it
     return code if isinstance(code, int) else 0
 

@@ -6,10 +6,11 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -91,6 +92,22 @@ def say(message: str) -> None:
     sys.stderr.flush()
 
 
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """To write to; a full disk at its other end is an error of one line."""
+    from ..storage import FileError, unwritten
+
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has enough
+        raise
+    except OSError as error:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # Python tries once more when it exits
+        raise FileError(f"standard output {unwritten(error)}") from error
+
+
 def check_outputs(*names: str | Path | None) -> None:
     """Raise before the work starts if a result could not be written after it."""
     from ..storage import check_writable
@@ -121,7 +138,8 @@ def write_json(results: dict[str, Any], name: str | None) -> None:
         return
     text = json.dumps(_finite(results), indent=2, allow_nan=False) + "\n"
     if name == "-":
-        sys.stdout.write(text)
+        with standard_output() as out:
+            out.write(text)
     else:
         write_whole(name, lambda path: path.write_text(text, encoding="utf-8"))
 
@@ -147,7 +165,8 @@ def show(*things: Any) -> None:
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.width = max(console.width, WIDE)
-    console.print(*things, sep="\n")
+    with standard_output():
+        console.print(*things, sep="\n")
 
 
 def facts(pairs: dict[str, str]) -> Any:
@@ -164,7 +183,7 @@ def columns(rows: Iterable[Mapping[str, Any]], wanted: Columns) -> Any:
     """A table with a line a row; a column in which no row has anything is left out."""
     from rich.table import Table
 
-    lines = [[_cell(row.get(name), style) for name, style in wanted.values()] for row in rows]
+    lines = [[cell(row.get(name), style) for name, style in wanted.values()] for row in rows]
     kept = [place for place in range(len(wanted)) if any(line[place] != "-" for line in lines)]
     table = Table(box=None, padding=(0, 2, 0, 0))
     for place in kept:
@@ -175,11 +194,11 @@ def columns(rows: Iterable[Mapping[str, Any]], wanted: Columns) -> Any:
     return table
 
 
-def _cell(value: Any, style: str) -> str:
+def cell(value: Any, style: str) -> str:
     """A figure, or its mean ± spread over seeds where they differ."""
     if isinstance(value, Mapping):
         spread = f" ± {value['spread']:.2g}" if value["spread"] else ""
-        return _cell(value["mean"], style) + spread
+        return cell(value["mean"], style) + spread
     return "-" if value is None else format(value, style)
 
 
@@ -216,7 +235,9 @@ def interruptible(work: Callable[[], Result], ending: Ending | None = None) -> R
         if ending is None or not ending.begun:
             raise
         ending.asked = True
-        say("Ctrl-C: this step is the last, then the best so far is written (again: leave now)")
+        say(
+            "interrupted: this step is the last, then the best so far is written (again: leave now)"
+        )
         _await(future)
     return future.result()
 

@@ -2,31 +2,75 @@
 
 import copy
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.validation import check_length
+from ..metrics import calibration_error
 from ..rows import blocks
 
 TOP = 5
 INDICATOR_BYTES = 2**24  # of one block of predicted indicators
+SCORES_BYTES = 2**28  # of the scores of all rows for some classes
 
 
 class Scores(NamedTuple):
     """Shares of right answers.
 
-    For a multi-label model a row is right at k when one of its classes is among the k best, and a
-    class's accuracy is the share of its rows where it was predicted.
+    For a multi-label model a row is right when all its classes are predicted and no other, which is
+    what `score` of the estimator counts, and right at k when one of them is among the k best.
     """
 
     rows: int
+    accuracy: float
     top1: float
     top5: float | None  # None below TOP classes
-    mean_per_class: float
-    accuracy: NDArray[np.float64]  # (C,) of each class; nan without rows
-    support: NDArray[np.intp]  # (C,) rows of each class
+    hits: NDArray[np.intp]  # (C,) rows of each class that were predicted to be
+    predicted: NDArray[np.intp]  # (C,) rows predicted to be of it
+    support: NDArray[np.intp]  # (C,) rows of it
+
+    @property
+    def recall(self) -> NDArray[np.float64]:
+        """Of each class; nan without rows."""
+        return _share(self.hits, self.support)
+
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """Of each class; nan where it was never predicted."""
+        return _share(self.hits, self.predicted)
+
+    @property
+    def f1(self) -> NDArray[np.float64]:
+        """Of each class, 2 hits / (predicted + support); nan where it neither is nor was."""
+        return _share(2 * self.hits, self.predicted + self.support)
+
+    @property
+    def mean_per_class(self) -> float:
+        """The mean recall of the classes that have rows."""
+        return known_mean(self.recall)
+
+    @property
+    def f1_micro(self) -> float:
+        """Of all classes' counts together."""
+        return float(_share(2 * self.hits.sum(), (self.predicted + self.support).sum()))
+
+    @property
+    def f1_macro(self) -> float:
+        """The mean of the classes'."""
+        return known_mean(self.f1)
+
+
+def known_mean(values: NDArray[np.float64]) -> float:
+    """Of those that are there; nan if none is."""
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if len(there) else float("nan")
+
+
+def _share(part: Any, whole: Any) -> Any:
+    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
 
 
 def evaluate(model: Any, X: Any, y: NDArray[Any]) -> Scores:
@@ -43,32 +87,84 @@ def evaluate(model: Any, X: Any, y: NDArray[Any]) -> Scores:
         if y.shape[1] != C:
             raise ValueError(f"y has {y.shape[1]} columns but the model has {C} classes")
         right = np.take_along_axis(y != 0, best, axis=1)
-        hits, support = _indicator_hits(model, X, y)
+        whole, hits, predicted, support = _indicator_hits(model, X, y)
     else:
         truth = _known(_places(y, model.classes_), y)
         right = best == truth[:, None]
+        whole = int(right[:, 0].sum())
         hits = np.bincount(truth[right[:, 0]], minlength=C)
+        predicted = np.bincount(best[:, 0], minlength=C)
         support = np.bincount(truth[truth >= 0], minlength=C)
-    accuracy = np.divide(hits, support, out=np.full(C, np.nan), where=support > 0)
     return Scores(
         rows=len(y),
+        accuracy=whole / len(y),
         top1=float(right[:, 0].mean()),
         top5=float(right.any(axis=1).mean()) if k == TOP else None,
-        mean_per_class=float(np.nanmean(accuracy)) if support.any() else float("nan"),
-        accuracy=accuracy,
+        hits=hits,
+        predicted=predicted,
         support=support,
     )
 
 
+def calibration(model: Any, X: Any, y: NDArray[Any]) -> float | None:
+    """The expected calibration error; None for a model without probabilities of one class a row."""
+    if model.multilabel_ or not hasattr(model, "predict_proba"):
+        return None
+    truth = _places(y, model.classes_)
+    confidence, right = np.empty(len(y)), np.empty(len(y), bool)
+    for lo, hi in _blocks(model, len(y)):
+        P = model.predict_proba(X[lo:hi])
+        best = P.argmax(axis=1)
+        confidence[lo:hi], right[lo:hi] = P.max(axis=1), best == truth[lo:hi]
+    return calibration_error(confidence, right)
+
+
+def average_precision(model: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+    """(C,) of each class of a multi-label model; nan without rows.  As scikit-learn has it.
+
+    A class needs the scores of all rows: some classes at a time, so that they fit.
+    """
+    from sklearn.metrics import average_precision_score
+
+    n, C = y.shape
+    found = np.full(C, np.nan)
+    for first, last in blocks(C, 8 * n, SCORES_BYTES):
+        S = np.empty((n, last - first))
+        for lo, hi in _blocks(model, n):
+            S[lo:hi] = model.decision_function(X[lo:hi])[:, first:last]
+        for c in range(first, last):
+            if (y[:, c] != 0).any():
+                found[c] = average_precision_score(y[:, c] != 0, S[:, c - first])
+    return found
+
+
+def confusion(model: Any, X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
+    """(C, C) rows of each class (down) by what they were predicted to be (across)."""
+    if model.multilabel_:
+        raise ValueError(
+            "a multi-label model confuses no two classes; --per-class shows each one's recall "
+            "and precision"
+        )
+    C, truth = len(model.classes_), _places(y, model.classes_)
+    known = truth >= 0
+    pairs = truth * C + _places(model.predict(X), model.classes_)
+    return np.bincount(pairs[known], minlength=C * C).reshape(C, C)
+
+
+def _blocks(model: Any, n: int) -> Iterator[tuple[int, int]]:
+    return blocks(n, 8 * len(model.classes_), INDICATOR_BYTES)
+
+
 def _places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """The place of each label in the sorted classes; -1 where it is none of them."""
+    """The place of each label among the classes; -1 where it is none of them."""
     if (labels.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
         raise ValueError(
             f"y holds {labels.dtype} but the model's classes are {classes.dtype} "
             f"(such as {classes[0]!r}); give labels of the same kind"
         )
-    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[place] == labels, place, -1)
+    order = np.argsort(classes)  # the columns of an indicator frame stand as their user put them
+    place = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
+    return np.where(classes[order[place]] == labels, order[place], -1)
 
 
 def _known(truth: NDArray[np.intp], y: NDArray[Any]) -> NDArray[np.intp]:
@@ -86,13 +182,16 @@ def _known(truth: NDArray[np.intp], y: NDArray[Any]) -> NDArray[np.intp]:
 
 def _indicator_hits(
     model: Any, X: Any, y: NDArray[Any]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Per class: rows where it is there and predicted, rows where it is there."""
+) -> tuple[int, NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Rows that are right; per class: rows where it is there and predicted, predicted, there."""
     n, C = y.shape
-    hits = np.zeros(C, np.intp)
-    for lo, hi in blocks(n, 8 * C, INDICATOR_BYTES):
-        hits += ((model.predict(X[lo:hi]) != 0) & (y[lo:hi] != 0)).sum(axis=0)
-    return hits, (y != 0).sum(axis=0)
+    whole, hits, predicted = 0, np.zeros(C, np.intp), np.zeros(C, np.intp)
+    for lo, hi in _blocks(model, n):
+        said, true = model.predict(X[lo:hi]) != 0, y[lo:hi] != 0
+        whole += int((said == true).all(axis=1).sum())
+        hits += (said & true).sum(axis=0)
+        predicted += said.sum(axis=0)
+    return whole, hits, predicted, (y != 0).sum(axis=0)
 
 
 class Watch:

@@ -2,14 +2,15 @@
 
 import csv
 import io
-import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, Threads, check_outputs, show, write_json
+from .common import Json, Quiet, Threads, check_outputs, show, standard_output, write_json
+from .progress import Callback, progress_of_rows
 
 
 def predict(
@@ -19,7 +20,9 @@ def predict(
         str, typer.Option("--out", "-o", help=".npy, .txt or .csv to write; - is standard output.")
     ] = "-",
     top_k: Annotated[int | None, typer.Option(help="The k best classes, best first.")] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Probabilities, not labels.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Probabilities, not labels; a .csv names classes.")
+    ] = False,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -38,23 +41,33 @@ def predict(
 
     fitted = load_model(model)
     if proba and not hasattr(fitted, "predict_proba"):
-        raise ValueError(f"--proba: loss {fitted.loss} gives no probabilities; fit with logistic")
+        loss = f" with loss {fitted.loss}" if hasattr(fitted, "loss") else ""
+        raise ValueError(
+            f"--proba: a {type(fitted).__name__}{loss} gives no probabilities; "
+            "fit one that does, as --method logistic"
+        )
     rows = read_matrix(X, fitted.n_features_in_)
-    answers = _answers(fitted, rows, top_k, proba)
-    if out == "-":
-        for block in answers:
-            sys.stdout.write(_text(block))
-    elif suffix == ".npy":
-        write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
-    else:
-        write_whole(out, lambda path: _write_text(path, answers))
+    wide = proba or (fitted.multilabel_ and top_k is None)  # a column a class
+    heading = fitted.classes_ if wide and suffix == ".csv" else None
+    with progress_of_rows("predict", rows.shape[0], quiet or out == "-") as advance:
+        answers = _answers(fitted, rows, top_k, proba, advance)
+        if out == "-":
+            with standard_output() as stream:
+                for block in answers:
+                    stream.write(_text(block))
+        elif suffix == ".npy":
+            write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
+        else:
+            write_whole(out, lambda path: _write_text(path, answers, heading))
     results = {"command": "predict", "model": str(model), "rows": rows.shape[0], "out": out}
     write_json(results, json)
     if not quiet and "-" not in (out, json):
         show(f"{rows.shape[0]:,} rows -> {out}")
 
 
-def _answers(model: Any, X: Any, top_k: int | None, proba: bool) -> Iterator[Any]:
+def _answers(
+    model: Any, X: Any, top_k: int | None, proba: bool, advance: Callback
+) -> Iterator[Any]:
     """Arrays of answers, a block of rows at a time."""
     from ..estimators.validation import check_finite, read_rows
     from ..rows import blocks
@@ -67,23 +80,24 @@ def _answers(model: Any, X: Any, top_k: int | None, proba: bool) -> Iterator[Any
             yield model.predict_top_k(X[lo:hi], top_k)
         else:
             yield model.predict(X[lo:hi])
+        advance(hi, None)
 
 
 def _write_npy(path: Path, answers: Iterator[Any], n: int) -> None:
     import numpy as np
 
     first = next(answers)
-    out = np.lib.format.open_memmap(path, "w+", first.dtype, (n, *first.shape[1:]))
-    out[: len(first)] = first
-    lo = len(first)
-    for block in answers:
-        out[lo : lo + len(block)] = block
-        lo += len(block)
-    out.flush()
+    header = np.lib.format.header_data_from_array_1_0(first) | {"shape": (n, *first.shape[1:])}
+    with path.open("wb") as file:  # no mapping: on a full disk that would end the process
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in chain([first], answers):
+            file.write(block.tobytes())
 
 
-def _write_text(path: Path, answers: Iterator[Any]) -> None:
+def _write_text(path: Path, answers: Iterator[Any], heading: Any) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
+        if heading is not None:
+            file.write(_text(heading[None]))
         for block in answers:
             file.write(_text(block))
 

@@ -1,12 +1,15 @@
-"""Bars on a terminal, nothing elsewhere: each gives the callback that moves it."""
+"""Bars on a terminal, a line now and then elsewhere: each gives the callback that moves it."""
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from .common import relative_gap
+from .common import relative_gap, say
+
+LOG_SECONDS = 30.0  # at least, between two lines of a log
 
 Callback = Callable[[Any, Any], None]
 Step = Callable[[Any], tuple[float | None, str]]  # a record -> (how far in all, what to say)
@@ -81,8 +84,11 @@ def _bar(
     title: str, total: float | None, start: str, step: Step, quiet: bool
 ) -> Iterator[Callback]:
     """A bar up to `total`; without one, it runs to and fro until a step says a share."""
-    if quiet or not sys.stderr.isatty():
+    if quiet:
         yield lambda record, weights: None
+        return
+    if not sys.stderr.isatty():
+        yield _log(title, step)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -101,3 +107,17 @@ def _bar(
             bar.update(task, total=None if done is None else total or 1, completed=done, text=text)
 
         yield advance
+
+
+def _log(title: str, step: Step) -> Callback:
+    """A line on stderr now and then, for who reads it later."""
+    last = time.monotonic()
+
+    def advance(record: Any, weights: Any) -> None:
+        nonlocal last
+        _, text = step(record)  # every time: a step may count
+        if time.monotonic() - last >= LOG_SECONDS:
+            say(f"{title}: {text}")
+            last = time.monotonic()
+
+    return advance

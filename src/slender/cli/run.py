@@ -1,5 +1,6 @@
 """slender run: one optimiser on one data set, epoch by epoch."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -8,9 +9,11 @@ from .common import (
     Average,
     BatchSize,
     DataDir,
+    Ending,
     Epochs,
     InitLr,
     Intercept,
+    Interrupted,
     Json,
     Mu,
     Plot,
@@ -18,9 +21,9 @@ from .common import (
     Quiet,
     Schedule,
     Threads,
+    cell,
     check_outputs,
     check_plot,
-    columns,
     interruptible,
     show,
     write_json,
@@ -36,6 +39,7 @@ COLUMNS = {  # heading -> name in an entry of the curve, format
     "train": ("train_accuracy", ".4f"),
     "validation": ("validation_accuracy", ".4f"),
 }
+WIDTH = 11  # of a column: a figure of five digits with its sign and exponent
 
 
 def run(
@@ -75,11 +79,12 @@ def run(
 ) -> None:
     """Fit one optimiser and show objective, gap and accuracies after each epoch.
 
-    The test rows are looked at once, at the end.  Evaluation is off the clock.
+    The test rows are looked at once, at the end.  Evaluation is off the clock.  Ctrl-C ends the
+    fit after the epoch that is running.
     """
     check_outputs(json, plot)
     check_plot(plot)
-    from ..lab.experiment import Options, choose, complete, experiment
+    from ..lab.experiment import Options, choose, complete, describe, experiment
     from ..lab.sources import compressed, load, needs_folder, prepared
 
     chosen, _ = choose(opt, obj)
@@ -96,22 +101,56 @@ def run(
     if dsq is not None:
         compression = {"d_sq": dsq, "test_on": test_on or "full"}
         split = compressed(split, **compression, seed=seed)
-    with progress_of_passes(f"{opt} on {dataset}", options.epochs, quiet) as advance:
-        found = interruptible(
-            lambda: experiment(
-                split, opt, chosen, options, seed, exact, lambda entry: advance(entry, None)
-            )
+    fit: dict[str, Any] = {"command": "run", "dataset": dataset, "preprocess": preprocess}
+    fit |= {"compression": compression, **describe(split, opt, chosen, options, seed)}
+    ending, table = Ending(), Table(_heading(fit))
+    for_people = not quiet and json != "-"
+    with progress_of_passes(f"{opt} on {dataset}", options.epochs, quiet or for_people) as advance:
+
+        def watch(entry: dict[str, float | None]) -> bool:
+            stop = ending(entry, None)  # before anyone can see the epoch, and press Ctrl-C
+            advance(entry, None)
+            if for_people:
+                table.add(entry)
+            return stop
+
+        fit |= interruptible(
+            lambda: experiment(split, opt, chosen, options, seed, exact, watch), ending
         )
-    fit = {"command": "run", "dataset": dataset, "preprocess": preprocess, **found}
-    fit["compression"] = compression
+    fit["finished"] = not ending.ended
     if plot is not None:
         from ..lab.figures import plot_curves
 
         plot_curves([fit], plot)
     write_json(fit, json)
     _warn(fit["warnings"])
-    if not quiet and json != "-":
-        show(_heading(fit), columns(fit["curve"], COLUMNS), "", _last_line(fit["test"]))
+    if for_people:
+        show("", _last_line(fit["test"]))
+    if ending.ended:
+        kept = "" if json in (None, "-") else f", and in {json}"
+        raise Interrupted(f"{len(fit['curve'])} of {options.epochs} epochs are done{kept}")
+
+
+class Table:
+    """The curve for people, a line when its epoch ends."""
+
+    def __init__(self, heading: str) -> None:
+        self._heading = heading
+        self._wanted: dict[str, tuple[str, str]] = {}
+
+    def add(self, entry: dict[str, float | None]) -> None:
+        if not self._wanted:  # the first says which figures there are: gap and exact not always
+            self._wanted = {
+                heading: (name, style)
+                for heading, (name, style) in COLUMNS.items()
+                if name == "objective" or entry.get(name) is not None
+            }
+            show(self._heading, _line(self._wanted))
+        show(_line(cell(entry.get(name), style) for name, style in self._wanted.values()))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return " ".join(f"{text:>{WIDTH}}" for text in cells)
 
 
 def _warn(messages: list[str]) -> None:

@@ -1,11 +1,30 @@
 """slender score: how good a model is on rows with known labels."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, Threads, check_outputs, facts, show, write_json
+from .common import Json, Quiet, Threads, check_outputs, columns, facts, show, write_json
+
+PER_CLASS = {  # heading -> name in an entry, format
+    "": ("class", ""),
+    "recall": ("recall", ".4f"),
+    "precision": ("precision", ".4f"),
+    "AP": ("average_precision", ".4f"),
+    "support": ("support", "d"),
+}
+LINES = {  # what people read -> name in the results
+    "top-1": "top1",
+    "top-5": "top5",
+    "mean per class": "mean_per_class",
+    "calibration error": "ece",
+    "mAP": "mean_average_precision",
+    "F1 micro": "f1_micro",
+    "F1 macro": "f1_macro",
+}
 
 
 def score(
@@ -17,12 +36,23 @@ def score(
     per_class: Annotated[
         bool, typer.Option("--per-class", help="Also a table of every class.")
     ] = False,
+    confusion: Annotated[
+        Path | None,
+        typer.Option(
+            help="A .csv or .npy to write: rows of each class (down) by prediction (across)."
+        ),
+    ] = None,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Score a model: top-1, top-5 and mean per-class accuracy."""
-    check_outputs(json)
+    """Score a model: top-1, top-5, mean recall of the classes, calibration error.
+
+    For several labels a row: the share of rows with all labels right, mAP and F1.
+    """
+    if confusion is not None and confusion.suffix.lower() not in (".csv", ".npy"):
+        raise ValueError(f"--confusion {confusion}: no known format; use .csv or .npy")
+    check_outputs(json, confusion)
 
     from ..files import read_dataset
     from ..model import load_model
@@ -31,41 +61,74 @@ def score(
     fitted = load_model(model)
     rows, labels = read_dataset(X, y, "test", fitted.n_features_in_)
     scores = evaluate(fitted, rows, labels)
+    found, by_class = _figures(fitted, rows, labels, scores)
     results: dict[str, Any] = {
         "command": "score",
         "model": str(model),
         "rows": scores.rows,
         "classes": len(fitted.classes_),
-        "top1": scores.top1,
-        "top5": scores.top5,
-        "mean_per_class": scores.mean_per_class,
+        **found,
     }
-    by_class = [
-        {"class": name, "accuracy": accuracy if support else None, "support": support}
-        for name, accuracy, support in zip(
-            fitted.classes_.tolist(),
-            scores.accuracy.tolist(),
-            scores.support.tolist(),
-            strict=True,
-        )
-    ]
+    if confusion is not None:
+        _write_confusion(confusion, fitted, rows, labels)
     write_json({**results, "per_class": by_class} if per_class else results, json)
     if quiet or json == "-":
         return
-    lines = {"rows": f"{scores.rows:,}", "top-1": f"{scores.top1:.4f}"}
-    if scores.top5 is not None:
-        lines["top-5"] = f"{scores.top5:.4f}"
-    lines["mean per class"] = f"{scores.mean_per_class:.4f}"
-    show(facts(lines), *([_table(by_class)] if per_class else []))
+    lines = {"rows": f"{scores.rows:,}"}
+    if fitted.multilabel_:
+        lines["all labels right"] = f"{scores.accuracy:.4f}"
+    lines |= {
+        line: f"{results[name]:.4f}"
+        for line, name in LINES.items()
+        if results.get(name) is not None
+    }
+    show(facts(lines), *([columns(by_class, PER_CLASS)] if per_class else []))
 
 
-def _table(by_class: list[dict[str, Any]]) -> Any:
-    from rich.table import Table
+def _figures(
+    model: Any, X: Any, y: Any, scores: Any
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Of all rows, and of each class; None where there is none."""
+    import numpy as np
 
-    table = Table("class", box=None, padding=(0, 2, 0, 0))
-    table.add_column("accuracy", justify="right")
-    table.add_column("support", justify="right")
-    for entry in by_class:
-        accuracy = "-" if entry["accuracy"] is None else f"{entry['accuracy']:.4f}"
-        table.add_row(str(entry["class"]), accuracy, str(entry["support"]))
-    return table
+    from .evaluation import average_precision, calibration, known_mean
+
+    found = {
+        "accuracy": scores.accuracy,  # what the estimator's `score` says
+        "top1": scores.top1,
+        "top5": scores.top5,
+        "mean_per_class": scores.mean_per_class,
+        "ece": calibration(model, X, y),
+    }
+    each = {"recall": scores.recall, "precision": scores.precision}
+    if model.multilabel_:
+        each["average_precision"] = average_precision(model, X, y)
+        found["mean_average_precision"] = known_mean(each["average_precision"])
+        found |= {"f1_micro": scores.f1_micro, "f1_macro": scores.f1_macro}
+    by_class = [
+        {
+            "class": name,
+            **{figure: None if np.isnan(of[c]) else float(of[c]) for figure, of in each.items()},
+            "support": int(scores.support[c]),
+        }
+        for c, name in enumerate(model.classes_.tolist())
+    ]
+    return found, by_class
+
+
+def _write_confusion(path: Path, model: Any, X: Any, y: Any) -> None:
+    import numpy as np
+
+    from ..storage import write_whole
+    from .evaluation import confusion
+
+    counts, classes = confusion(model, X, y), model.classes_.tolist()
+    content = io.BytesIO()
+    if path.suffix.lower() == ".npy":
+        np.save(content, counts)
+    else:
+        text = io.TextIOWrapper(content, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["", *classes])
+        writer.writerows([name, *row] for name, row in zip(classes, counts.tolist(), strict=True))
+    write_whole(path, lambda temporary: temporary.write_bytes(content.getvalue()))

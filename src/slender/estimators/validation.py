@@ -63,7 +63,13 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
         check_length(len(Y), n)
         if classes is not None and len(classes) != Y.shape[1]:
             raise ValueError(f"y has {Y.shape[1]} columns but classes names {len(classes)}")
-        names = np.arange(Y.shape[1]) if classes is None else np.asarray(classes)
+        own = _column_names(y, Y.shape[1])
+        names = np.asarray(own if classes is None else classes)
+        if own.dtype.kind == "U" and not np.array_equal(own, names):
+            raise ValueError(
+                f"y has the columns {', '.join(own)}, but the classes are "
+                f"{', '.join(map(str, names))}; give y's columns in this order"
+            )
         return Indicator(np.ascontiguousarray(Y)), names, Y.shape[1]
     if kind == "multiclass-multioutput":
         raise ValueError("y has several columns of more than two values; fit one model a column")
@@ -84,6 +90,16 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
         )
     binary = len(names) == 2
     return Codes(codes.astype(np.int32), int(binary)), names, 1 if binary else len(names)
+
+
+def _column_names(y: Any, count: int) -> NDArray[Any]:
+    """Of an indicator matrix: a frame's own, where they are strings, else their places."""
+    names = list(getattr(y, "columns", ()))
+    if not names or not all(isinstance(name, str) for name in names):
+        return np.arange(count)
+    if len(set(names)) < len(names):
+        raise ValueError("y has two columns of one name; a class needs a name of its own")
+    return np.array(names)
 
 
 def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:

@@ -26,10 +26,9 @@ from .experiment import (
     choose,
     complete,
     experiment,
-    mean_square,
     unused,
 )
-from .sources import Split, fingerprint, load, locate, permuted, prepared
+from .sources import Split, fingerprint, load, locate, mean_square, permuted, prepared
 
 LOWEST_RATE, HIGHEST_RATE = 10**-1.5, 10**3.0  # over mean ‖x‖²; ten of them are half decades
 ASKED = ("dataset", "data", "size", "preprocess", "opt", "obj", "seed", "options")

@@ -29,7 +29,7 @@ from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES
 from ..problem import Weights, multiclass, one_vs_rest
 from ..rows import as_rows
 from ..solvers.loop import Record
-from .sources import Split
+from .sources import Split, mean_square
 
 OBJECTIVES = ("logistic", "svm")
 MU, BATCH_SIZE = 0.01, 64  # the practical's
@@ -281,27 +281,26 @@ def experiment(
     options: Options,
     seed: int = 0,
     exact: bool = True,
-    watch: Callable[[Entry], object] = lambda entry: None,
+    watch: Callable[[Entry], bool | None] = lambda entry: None,
 ) -> dict[str, Any]:
     """Fit, look after each epoch, test at the end.
 
     `watch` is called with each entry of the curve: seconds, passes, objective (the mean of the
     batches' objectives before their steps, or the solver's own figure), exact (at the weights of
-    the moment, if asked for), gap (or None), and the accuracies on training and validation rows.
-    The test rows are looked at once, after the fit.
+    the moment, if asked for), gap (or None), and the accuracies on training and validation rows;
+    a true answer ends the fit.  The test rows are looked at once, after the fit.
     """
-    obj, optimiser = choose(opt, obj)
-    n = len(split.y_train)
-    whole = complete(opt, obj, options, n)
-    classes, places = np.unique(split.y_train, return_inverse=True)
-    codes = places.astype(np.int32)
-    problem = optimiser.binary if optimiser.binary and len(classes) == 2 else optimiser.problem
+    about = describe(split, opt, obj, options, seed)
+    whole, n = about["options"], about["rows"]
+    _, optimiser = choose(opt, obj)
+    problem = _problem(optimiser, about["classes"])
+    codes = np.unique(split.y_train, return_inverse=True)[1].astype(np.int32)
     lam = whole.get("mu", 0.0)
     model = estimator(opt, obj, whole, n, seed)
     of_intercept = 1.0 / (mean_square(split) or 1.0) if optimiser.penalised else 0.0
     curve: list[Entry] = []
 
-    def look(record: Record, weights: Any) -> None:
+    def look(record: Record, weights: Any) -> bool | None:
         W, b = weights()
         entry = {"gap": None, **{name: _figure(of) for name, of in record.items()}}
         # the practical's figure, where the solver's own is another
@@ -314,7 +313,7 @@ def experiment(
         entry["train_accuracy"] = accuracy(now, split.X_train, split.y_train)
         entry["validation_accuracy"] = accuracy(now, split.X_val, split.y_val)
         curve.append(entry)
-        watch(entry)
+        return watch(entry)
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -324,18 +323,32 @@ def experiment(
         model.set_params(callbacks=[look])
         model.fit(split.X_train, split.y_train)
     return {
-        "opt": opt,
-        "obj": obj,
-        "seed": seed,
-        "options": whole,
-        "problem": title(problem, whole, optimiser.penalised),
-        "rows": n,
-        "features": split.X_train.shape[1],
-        "classes": len(classes),
+        **about,
         "curve": curve,
         "test": on_test_rows(model, split),
         "warnings": list(dict.fromkeys(" ".join(str(each.message).split()) for each in said)),
     }
+
+
+def describe(split: Split, opt: str, obj: str, options: Options, seed: int) -> dict[str, Any]:
+    """What an experiment is about, as it can be said before its fit."""
+    _, optimiser = choose(opt, obj)
+    n, classes = len(split.y_train), len(np.unique(split.y_train))
+    whole = complete(opt, obj, options, n)
+    return {
+        "opt": opt,
+        "obj": obj,
+        "seed": seed,
+        "options": whole,
+        "problem": title(_problem(optimiser, classes), whole, optimiser.penalised),
+        "rows": n,
+        "features": split.X_train.shape[1],
+        "classes": classes,
+    }
+
+
+def _problem(optimiser: Optimiser, classes: int) -> Problem:
+    return optimiser.binary if optimiser.binary and classes == 2 else optimiser.problem
 
 
 def title(problem: Problem, options: Mapping[str, Any], penalised: bool) -> str:
@@ -366,11 +379,6 @@ def on_test_rows(model: Any, split: Split) -> dict[str, Any]:
         finite = bool(positive.any()) and bool(np.isfinite(scores).all())
         found["pr_area"] = float(average_precision_score(positive, scores)) if finite else None
     return found
-
-
-def mean_square(split: Split) -> float:
-    """mean ‖x‖² of the training rows."""
-    return float(as_rows(split.X_train).sqnorms().mean(dtype=float))
 
 
 def _compile(split: Split, opt: str, obj: str, options: Mapping[str, Any], seed: int) -> None:

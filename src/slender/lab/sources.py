@@ -124,6 +124,11 @@ def compressed(split: Split, d_sq: int, test_on: str, seed: int) -> Split:
     return made
 
 
+def mean_square(split: Split) -> float:
+    """mean ‖x‖² of the training rows."""
+    return float(as_rows(split.X_train).sqnorms().mean(dtype=float))
+
+
 def fingerprint(split: Split) -> str:
     """Tells data sets apart: their shapes, labels, and up to 1,000 rows of each part."""
     digest = hashlib.blake2b(digest_size=8)

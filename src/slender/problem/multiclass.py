@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..losses import MulticlassLoss, row_value
 from ..rows import Rows
 
@@ -31,7 +31,7 @@ def multiclass(
     return float(total.sum() / np.count_nonzero(weight) + penalty)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _sum_values(loss, S, codes, weight, total):  # type: ignore[no-untyped-def]
     for i in range(S.shape[0]):
         total[i] = weight[i] * row_value(loss, S[i], codes[i])

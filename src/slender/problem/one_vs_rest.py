@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, value
 from ..rows import Rows
@@ -42,7 +42,7 @@ def one_vs_rest(
     return float((total.sum() / n + penalty) / C)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _sum_values(loss, S, y, lo, weights, total):  # type: ignore[no-untyped-def]
     for i in range(S.shape[0]):
         s = S[i]

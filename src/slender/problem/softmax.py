@@ -10,9 +10,9 @@ float32 1 - p_y and ln(all) would be exactly 0 below 6e-8, and the objective und
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from ..kernels import kernel
 from .exponential import exp
 
 # What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
@@ -26,7 +26,7 @@ LOSS, LSE, R, R_X, RR, RR_X = range(6)
 N_SUMS = 6
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def residuals(S, b, w, y, sizes, g, own, sums):  # type: ignore[no-untyped-def]
     """S <- w (softmax(S + b) - e_y), in place, for weights w and norms `sizes` of the rows.
 
@@ -77,7 +77,7 @@ def exp_row(s, top):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def curvature_rows(S, w, y, a):  # type: ignore[no-untyped-def]
     """a (C,) += Σ w p (1 - p), from the residuals S = w (p - e_y)."""
     for i in range(S.shape[0]):
@@ -89,7 +89,7 @@ def curvature_rows(S, w, y, a):  # type: ignore[no-untyped-def]
             a[c] += size * max(0.0, 1.0 - size * share)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def root_rows(S, w, y, P):  # type: ignore[no-untyped-def]
     """P <- sqrt(w) p, from the residuals S = w (p - e_y)."""
     for i in range(S.shape[0]):

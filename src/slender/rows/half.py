@@ -6,8 +6,9 @@ One thread: blocks of rows are what runs in parallel (threads.py).
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import kernel
 
 TABLE = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
@@ -19,7 +20,7 @@ def widen(half: NDArray[np.float16]) -> NDArray[Any]:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _widen(bits, table, out):  # type: ignore[no-untyped-def]
     for i in range(bits.shape[0]):
         for j in range(bits.shape[1]):

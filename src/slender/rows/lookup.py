@@ -18,10 +18,10 @@ One thread: blocks are what runs in parallel (threads.py).
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from .lanes import LANE_BYTES, load, nothing, plus, store, times_plus
 
 CENTROIDS = 256  # a code is a byte
@@ -32,7 +32,7 @@ EIGHTHS = np.uint64(0x00FF00FF00FF00FF)
 FAST = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def multiply(codes, codebooks, B, out):  # type: ignore[no-untyped-def]
     """out (R, m) = X B for B (d, m)."""
     R, Q = codes.shape
@@ -67,7 +67,7 @@ def multiply(codes, codebooks, B, out):  # type: ignore[no-untyped-def]
                 out[i, k * LANES + c] = sums[k, i, c]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def accumulate(codes, codebooks, G, out):  # type: ignore[no-untyped-def]
     """out (m, d) += Gᵀ X for G (R, m)."""
     R, Q = codes.shape
@@ -200,7 +200,7 @@ def collect(c0, summands, t0):  # type: ignore[no-untyped-def]
         store(t0, c0[i], plus(load(t0, c0[i]), load(summands, i)))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def decode(codes, codebooks, out):  # type: ignore[no-untyped-def]
     """out (R, d) = X."""
     size = codebooks.shape[2]
@@ -212,7 +212,7 @@ def decode(codes, codebooks, out):  # type: ignore[no-untyped-def]
                 row[q * size + j] = x[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def look_up(codes, table, out):  # type: ignore[no-untyped-def]
     """out[i] = Σ_q table[q, codes[i, q]]."""
     for i in range(codes.shape[0]):

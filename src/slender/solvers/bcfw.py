@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..rows import Rows, add_product, product
 from ..rows.kernel import scores
 from .patterns import (
@@ -136,7 +136,7 @@ def widened(state: State, W: NDArray[np.float64]) -> State:
     return state._replace(W=W, late=state.late.astype(np.float64, copy=False))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type: ignore[no-untyped-def]
     """Algorithm 4 over order[start:]; where it stopped for want of slots, or len(order)."""
     numbers = state.numbers
@@ -214,7 +214,7 @@ def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def most_violated(score, y):  # type: ignore[no-untyped-def]
     """argmax_k { s_k + 1[k != y] - s_y }: of equals the true class, then the first."""
     k, worst = y, 0.0
@@ -224,7 +224,7 @@ def most_violated(score, y):  # type: ignore[no-untyped-def]
     return k
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def best_step(slope, square):  # type: ignore[no-untyped-def]
     """γ* of the step γ slope - γ² square / 2."""
     if square > 0.0:
@@ -232,7 +232,7 @@ def best_step(slope, square):  # type: ignore[no-untyped-def]
     return 1.0 if slope > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-def]
     """δ and k* of a block; (Σ U loss, Σ δ g, Σ δ s)."""
     losses, slope, along = 0.0, 0.0, 0.0
@@ -253,7 +253,7 @@ def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-d
     return losses, slope - along, along
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def move(patterns, block, y, U, k, gamma, pattern):  # type: ignore[no-untyped-def]
     """β <- β + γ δ for a block and 0; or, with nothing done, how many more slots that takes."""
     more = 0

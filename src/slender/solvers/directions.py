@@ -8,10 +8,10 @@ can move (`at_bound`), and which feasible point is next to it (`mend`).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..rows.kernel import KernelRows, dot, scores
 from ..verbs import method_of
 from .patterns import FAST, FREE, own_slots, read_all, read_used, shorten
@@ -41,7 +41,7 @@ class Exact(NamedTuple):
     coarser: float  # times this: of a score as it was given
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def score64(exact, j, k):  # type: ignore[no-untyped-def]
     """Class k's score of row j of the block."""
     return dot(exact.X, exact.place[j], exact.W[k]) + exact.c[k]

@@ -34,9 +34,9 @@ the sum over those examples alone that may have a loss at all.  The gap is P + r
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..rows import Rows, product
 from ..rows.kernel import axpy, dot
 from .directions import Exact, Form, mend, survey_one
@@ -95,7 +95,7 @@ def row_squares(rows: Rows) -> NDArray[np.float64]:
     return out
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def add_squares(X, index, x, out):  # type: ignore[no-untyped-def]
     for j in range(len(index)):  # x is 0 before and after: verbs alone, so that any rows will do
         axpy(X, 1.0, index[j], x)
@@ -176,13 +176,13 @@ def squared_norms(W: NDArray[Any], b: NDArray[np.float64]) -> NDArray[np.float64
     return np.asarray(own + b**2)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def mend_all(form, U, patterns):  # type: ignore[no-untyped-def]
     for i in range(len(U)):
         mend(form, i, U[i], patterns)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def survey_block(form, lo, S, U, patterns, exact, length, margins, doubts, parts):  # type: ignore[no-untyped-def]
     for j in range(len(S)):
         i = lo + j

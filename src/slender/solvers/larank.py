@@ -32,9 +32,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from .directions import TIE, Form, Limits, at_bound, improve
 from .patterns import FAST, Patterns, fits, follow, scratch, support, with_room, write
 
@@ -154,7 +154,7 @@ class LaRank:
                 state.counters[DRAWN] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def list_pattern(i, listed, state):  # type: ignore[no-untyped-def]
     """Put example i on the list to draw from, or take it off."""
     place, last = state.place[i], state.counters[LISTED] - 1
@@ -170,13 +170,13 @@ def list_pattern(i, listed, state):  # type: ignore[no-untyped-def]
         state.counters[LISTED] -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def list_patterns(drawn, state):  # type: ignore[no-untyped-def]
     for i in drawn:
         list_pattern(i, True, state)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def sweep(form, X, row_of, data, order, draws, limits, adaptive, skip_bound, state, pattern):  # type: ignore[no-untyped-def]
     """LaRank until the order is through, or more slots or random numbers are needed."""
     counters, rates = state.counters, state.rates
@@ -218,7 +218,7 @@ def sweep(form, X, row_of, data, order, draws, limits, adaptive, skip_bound, sta
         choose(adaptive, kind, draws, counters, rates)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def choose(adaptive, kind, draws, counters, rates):  # type: ignore[no-untyped-def]
     """What comes after `kind`."""
     if not adaptive:  # process, reprocess, optimize, process ...

@@ -12,9 +12,9 @@ that nearly always needs no second try, and a whole pass is not spent on a trial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..problem.exponential import exp
 from ..problem.multinomial import Multinomial
 from ..problem.softmax import FAST
@@ -86,7 +86,7 @@ class LineSample:
         return float(t)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def _moments(S, D, w, t):  # type: ignore[no-untyped-def]
     """Σ w E_p[D] and Σ w Var_p[D] with p = softmax(S + t D), over the rows."""
     t = S.dtype.type(t)

@@ -1,9 +1,10 @@
-"""The outer loop, once: clock, trace, callbacks, stopping.
+"""The outer loop, once: clock, trace, log, callbacks, stopping.
 
 The clock sees nothing but work: evaluation and callbacks run while it stands still.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 Record = dict[str, float]  # "seconds", "passes", "objective", and what a solver adds
 Weights = Callable[[], tuple[NDArray[Any], NDArray[Any]]]  # (W, intercept) at this moment
 Callback = Callable[[Record, Weights], bool | None]  # a true answer stops the fit
+
+LOG = logging.getLogger("slender")  # at INFO a line for each pass, for who wants to watch a fit
 
 
 class Clock:
@@ -49,7 +52,14 @@ def run(
         if evaluate:
             record["objective"] = evaluate()
         trace.append(record)
+        note(record)
         # every callback sees every record, also the one at which another asks to stop
         answers = [callback(record, weights) for callback in callbacks]
         if any(answers):
             break
+
+
+def note(record: Mapping[str, Any]) -> None:
+    """A line of the log: every figure of a record by its name."""
+    if LOG.isEnabledFor(logging.INFO):
+        LOG.info(", ".join(f"{name} {value:.5g}" for name, value in record.items()))

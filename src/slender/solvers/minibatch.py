@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, MulticlassLoss, row_slope, row_value, slope, value
 from ..problem import Weights
@@ -108,7 +108,7 @@ def _descend(form, s, i, y, weights, eta, cap):  # type: ignore[no-untyped-def]
     return lambda form, s, i, y, weights, eta, cap: method(form, s, i, y, weights, eta, cap)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def slopes(form, S, b, index, y, weights, eta, cap):  # type: ignore[no-untyped-def]
     """`descend` on every row of S (rows of the batch, C); returns the sum of their losses."""
     total = 0.0

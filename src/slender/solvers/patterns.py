@@ -22,9 +22,9 @@ example in doubt among hundreds of classes costs hundreds of slots, not n times 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..rows import Rows, map_blocks
 from ..rows.kernel import KernelRows, axpy, kernel_rows
 
@@ -93,7 +93,7 @@ def joined(a: Patterns, b: Patterns) -> Patterns:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def packed(old, new):  # type: ignore[no-untyped-def]
     """Every coefficient of old put into the slots of new."""
     for i in range(len(old.first)):
@@ -133,7 +133,7 @@ def primal_weights(
     return W, b
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def add_patterns(X, index, lo, patterns, bias, W, b):  # type: ignore[no-untyped-def]
     """[W, b] += Σ β [x, bias]ᵀ over the examples from lo on: only coefficients cost anything."""
     for j in range(len(index)):
@@ -149,7 +149,7 @@ def squared(W: NDArray[Any], b: NDArray[np.float64]) -> float:
     return float(np.einsum("cd,cd->", W, W, dtype=np.float64) + b @ b)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def own_slots(patterns, i):  # type: ignore[no-untyped-def]
     """The slots of example i."""
     return range(patterns.first[i], patterns.first[i] + patterns.room[i])
@@ -160,7 +160,7 @@ def support(patterns: Patterns) -> NDArray[np.intp]:
     return np.flatnonzero(largest(patterns))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def largest(patterns):  # type: ignore[no-untyped-def]
     """β_i^{y_i}, or α_i, of every example: its largest coefficient, since they sum to 0."""
     out = np.zeros(len(patterns.first))
@@ -170,7 +170,7 @@ def largest(patterns):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def spread(patterns, lo, out):  # type: ignore[no-untyped-def]
     """out (b, C) = β of the examples from lo on."""
     for i in range(len(out)):
@@ -179,7 +179,7 @@ def spread(patterns, lo, out):  # type: ignore[no-untyped-def]
                 out[i, patterns.classes[q]] = patterns.beta[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def magnitudes(patterns, sq, n_rows):  # type: ignore[no-untyped-def]
     """Σ_i |β_ic| ‖x_i‖ for every class row c."""
     out = np.zeros(n_rows)
@@ -190,7 +190,7 @@ def magnitudes(patterns, sq, n_rows):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def read_all(patterns, i, pattern):  # type: ignore[no-untyped-def]
     """Every class of example i into `pattern`; how many."""
     C = len(pattern.beta)
@@ -204,7 +204,7 @@ def read_all(patterns, i, pattern):  # type: ignore[no-untyped-def]
     return C
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
     """The classes of example i that have a coefficient into `pattern`; how many."""
     m = 0
@@ -216,7 +216,7 @@ def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
     return m
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def shorten(pattern, y, few):  # type: ignore[no-untyped-def]
     """Keep class y, those with a coefficient and, of the others, the `few` best; how many.
 
@@ -250,7 +250,7 @@ def shorten(pattern, y, few):  # type: ignore[no-untyped-def]
     return m
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def wanted(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
     """How many new slots example i must be given for the first m of `pattern`."""
     used = 0
@@ -261,13 +261,13 @@ def wanted(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
     return min(max(used, 2 * patterns.room[i]), len(pattern.beta))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def fits(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
     """Are there slots enough for the first m of `pattern`?"""
     return patterns.end[0] + wanted(patterns, i, pattern, m) <= len(patterns.beta)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+@kernel(fastmath=FAST, forceinline=True)
 def follow(pattern, m, X, row, factor, bias, W, b):  # type: ignore[no-untyped-def]
     """[W, b] += factor (β - β before) [x, bias]ᵀ, the first m of `pattern`; rows touched."""
     touched = 0
@@ -281,7 +281,7 @@ def follow(pattern, m, X, row, factor, bias, W, b):  # type: ignore[no-untyped-d
     return touched
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def write(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
     """The first m of `pattern` back to example i."""
     more = wanted(patterns, i, pattern, m)

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..curvature.metric import FIXED, At, Metric, move
+from ..kernels import kernel
 from ..labels import Labels, positives, sign
 from ..losses import MarginLoss, slope, value
 from ..problem import Weights
@@ -206,7 +206,7 @@ def sweep(
     each_part(costs, work, PARTS)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
     """Classes first, ..., last - 1, over one chunk after the other."""
     for k in range(len(visits.first)):
@@ -214,7 +214,7 @@ def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, it
             visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@kernel(fastmath=FAST, error_model="numpy")
 def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
     """The visits of class c in chunk k, one after the other."""
     v = iterate.V[c].copy()  # of its own: so the compiler knows that a step changes no row; 9 %
