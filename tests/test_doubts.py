@@ -85,7 +85,7 @@ def blocks_of(problem, theta, rows, lam):
     X, w = problem.sample(np.flatnonzero(problem.w))
     y = problem.y[problem.w > 0]
     sample = Classwise(X, w, y, problem.intercept, np.random.default_rng(0))
-    blocks = sample.blocks(theta, 0.0, rows)
+    blocks = sample.blocks(theta, doubtful=rows)
     inverse = blocks.inverse(lam)
     return replace(inverse, A=ClassDiagonal(blocks.A.diagonal)), blocks, sample
 

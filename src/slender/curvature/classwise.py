@@ -118,12 +118,13 @@ class Classwise:
         self,
         theta: NDArray[Any],
         least: NDArray[np.float64] | float = 0.0,
+        most: NDArray[np.float64] | float = np.inf,
         doubtful: DoubtfulRows | None = None,
     ) -> "Blocks":
-        """The blocks at theta; `least` as in `classes`."""
+        """The blocks at theta; a class's curvature lies between `least` and `most`."""
         A, centres = self.classes(theta, least)
         if doubtful is None:
-            return Blocks(self, A, centres, A.diagonal)
+            return Blocks(self, A, centres, np.minimum(A.diagonal, most))
         rest = np.maximum(doubtful.rest, REST * doubtful.a)
         return Blocks(self, A, centres, rest, gram_of(doubtful, centres, self.P))
 
@@ -213,17 +214,25 @@ def _class_curvature(
     return ClassMatrix(A)
 
 
-def sample_size(n: int, dense_row_bytes: int) -> int:
+def sample_size(n: int, row_bytes: int) -> int:
     """Rows to look at, of n; they are held dense, whatever they come from."""
-    return min(n, MAX_SAMPLES, max(MIN_SAMPLES, SAMPLE_BYTES // dense_row_bytes))
+    return min(n, MAX_SAMPLES, max(MIN_SAMPLES, SAMPLE_BYTES // row_bytes))
 
 
 def _class_centred(X: NDArray[Any], y: NDArray[np.int32], w: NDArray[Any]) -> NDArray[Any]:
-    """Rows less nearly all of their class's mean."""
+    """Rows less nearly all of their class's mean, such that their squares have the right mean.
+
+    Of n rows with variance v the squares of x - u x̄ have the mean v (1 - (2u - u²)/n): with few
+    rows of each class in the sample, much less than v.
+    """
     order = np.argsort(y, kind="stable")
     starts = np.flatnonzero(np.diff(y[order], prepend=-1))
     sums = np.add.reduceat((X * w[:, None])[order], starts, axis=0)
-    means = sums / np.add.reduceat(w[order], starts)[:, None]
+    weight = np.add.reduceat(w[order], starts)
+    count = weight**2 / np.add.reduceat(w[order] ** 2, starts)  # of rows as heavy as the heaviest
+    longer = np.sqrt(count / (count - CENTRED * (2.0 - CENTRED)))
     place = np.empty(len(y), np.intp)
     place[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(y)))
-    return X - X.dtype.type(CENTRED) * means[place]
+    centred = X - X.dtype.type(CENTRED) * (sums / weight[:, None])[place]
+    centred *= longer.astype(X.dtype)[place][:, None]
+    return centred

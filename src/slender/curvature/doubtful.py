@@ -19,9 +19,9 @@ where U Uᵀ, the most of the work, does not depend on lam.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..problem import Multinomial
 from ..problem.doubts import Doubts
 from ..problem.softmax import FAST
@@ -127,7 +127,7 @@ class Correction:
         return out
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def fill(lo, hi, X, place, starts, root, centres, places, UU):  # type: ignore[no-untyped-def]
     """The lower halves of U Uᵀ, of classes lo to hi."""
     for c in range(lo, hi):
@@ -146,7 +146,7 @@ def fill(lo, hi, X, place, starts, root, centres, places, UU):  # type: ignore[n
                 mine[i, j] = total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def factor(lo, hi, Z, within, place, starts, root, inside, outside, places, UU, L, good):  # type: ignore[no-untyped-def]
     """L; a class for which rounding spoils it has good = False."""
     for c in range(lo, hi):
@@ -179,7 +179,7 @@ def factor(lo, hi, Z, within, place, starts, root, inside, outside, places, UU, 
                 break
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def pull(lo, hi, V, X, place, starts, root, centres, places, L, good, out):  # type: ignore[no-untyped-def]
     """out_c = Uᵀ (L Lᵀ)⁻¹ U v_c, of classes lo to hi."""
     for c in range(lo, hi):

@@ -11,9 +11,9 @@ The root is between the pairs that matter most to all (none) and to each class (
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from .softmax import FAST, TINY
 
 
@@ -73,7 +73,7 @@ class Collector:
         self.least = float(self.score[: self.most].min())
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(fastmath=FAST)
 def pick(R, w, sizes, scale, least, first, done, row, of, h, score, filled, a):  # type: ignore[no-untyped-def]
     """Pairs above `least` from row `done` of the block on, until there may be no room for more."""
     for i in range(done, R.shape[0]):

@@ -21,7 +21,7 @@ from ..problem.softmax import FAST
 from ..rows.threads import matmul
 
 FEWEST, MOST = 1536, 2048  # rows, and an eighth of all in between
-BYTES, LEAST = 16 * 2**20, 16  # held dense with their scores; of very wide rows, so few
+BYTES, LEAST = 64 * 2**20, 16  # held dense with their scores; of very wide rows, so few
 # Where every row of the sample is already won, phi' only creeps towards 0, and what the sample's
 # slope differs from that of all rows may be more than is left of it: stop short of the root.
 SHORT = 0.05

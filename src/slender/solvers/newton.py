@@ -183,7 +183,7 @@ class QuasiNewton:
         """The point after the intercepts' own Newton steps, with A."""
         theta, A, g = self.point.theta.copy(), self.point.A, self.point.g
         if A is None:
-            A, _ = self.curvature.classes(theta, self._least)
+            A, _ = self.curvature.classes(theta, SURE * self._most)
         for again in range(1 if self.problem.n_classes <= DENSE else DIAGONAL_STEPS):
             if again:
                 g, A = self.problem.classes_at(theta)
@@ -258,15 +258,17 @@ class QuasiNewton:
         yield -(self.curvature.diagonal(H0, lam) * gradient)
 
     @property
-    def _least(self) -> NDArray[np.float64]:
-        """Of a class's Σ w p (1 - p): a share of its residuals' sum, which is at least as much."""
-        return SURE * np.maximum(self.point.g + 2.0 * self.point.own, 0.0)
+    def _most(self) -> NDArray[np.float64]:
+        """Of a class's Σ w p (1 - p): the sum of its residuals' sizes."""
+        return np.maximum(self.point.g + 2.0 * self.point.own, 0.0)
 
     def _inverse(self, anew: bool = False) -> Inverse:
         """H0 for this lam: of the blocks at this point, or of those that still serve."""
         point = self.point
         if self._blocks is None or anew:
-            self._blocks = self.curvature.blocks(point.theta, self._least, self._doubtful)
+            self._blocks = self.curvature.blocks(
+                point.theta, SURE * self._most, self._most, self._doubtful
+            )
             self._H0 = None
         if self._H0 is None:
             self._H0 = self._blocks.inverse(point.lam)
@@ -335,7 +337,7 @@ class QuasiNewton:
 
 def look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
     active = np.flatnonzero(problem.w)
-    m = sample_size(len(active), problem.dense_row_bytes)
+    m = sample_size(len(active), problem.rows.shape[1] * problem.rows.dtype.itemsize)
     index = np.sort(rng.choice(active, m, replace=False))
     X, w = problem.sample(index)
     return Classwise(X, w, problem.y[index], problem.intercept, rng)
