@@ -158,7 +158,9 @@ def _read_npz(path: Path, which: str) -> Any:
             if sparse_keys and which == "X":
                 from scipy import sparse  # noqa: PLC0415  (slow to import, seldom needed)
 
-                return sparse.csr_array(sparse.load_npz(path))
+                from .rows import as_csr  # noqa: PLC0415  (likewise)
+
+                return as_csr(sparse.load_npz(path))
             arrays = {
                 name: archive[name]
                 for name in archive.files
@@ -203,8 +205,11 @@ def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
 def _read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDArray[Any]]:
     from sklearn.datasets import load_svmlight_file  # noqa: PLC0415  (slow to import)
 
+    from .rows import as_csr  # noqa: PLC0415  (likewise)
+
     try:
         X, y = load_svmlight_file(path, n_features=n_features)
+        X = as_csr(X)
     except Exception as error:
         raise unreadable(path, "an svmlight file", error) from error
     whole = np.rint(y)

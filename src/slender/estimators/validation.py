@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -17,7 +18,7 @@ from sklearn.utils.validation import (
 
 from ..labels import Codes, Indicator, Labels, counts
 from ..problem import Weights
-from ..rows import Rows, as_rows, first_bad
+from ..rows import Rows, as_csr, as_rows, first_bad
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
@@ -27,6 +28,8 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
         if X.shape[0] == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}); give one at least")
         return X.as_rows()
+    if sparse.issparse(X):
+        X = as_csr(X)
     X = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
     )
@@ -54,6 +57,8 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     """(labels, classes, class rows of the model) from one class per row or an indicator matrix."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if sparse.issparse(y):
+        y = as_csr(y, "y")
     if getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)

@@ -20,6 +20,7 @@ from .convert import as_rows, stack
 from .csr import CSRRows
 from .dense import DenseRows
 from .normalised import NormalisedRows
+from .structure import as_csr
 from .subset import SubsetRows
 from .threads import map_blocks
 
@@ -32,6 +33,7 @@ __all__ = [
     "SubsetRows",
     "add_product",
     "as_array",
+    "as_csr",
     "as_rows",
     "blocks",
     "column_squares",

@@ -1,0 +1,198 @@
+"""What users bring to an estimator: read exactly as it was meant, or refused with a reason."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from slender import (
+    LaRankClassifier,
+    LogisticClassifier,
+    ProductQuantizer,
+    SGDClassifier,
+    SLNDClassifier,
+    UnitRows,
+)
+
+# -- sparse matrices -------------------------------------------------------------------------------
+
+N, D = 60, 8
+
+
+def sparse_data():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((N, D), density=0.5, rng=rng, format="csr", dtype=np.float64)
+    y = (X @ rng.standard_normal((D, 3))).argmax(axis=1)
+    return X, y
+
+
+def index_past_the_end(M):
+    M.indices[3] = 10**6
+    return M
+
+
+def negative_index(M):
+    M.indices[3] = -1
+    return M
+
+
+def decreasing_pointers(M):
+    M.indptr[2] = M.indptr[1] - 1
+    return M
+
+
+def pointer_past_the_end(M):
+    M.indptr[-1] += 10**6
+    return M
+
+
+def pointers_that_begin_late(M):
+    M.indptr[0] = 1
+    return M
+
+
+def too_few_pointers(M):
+    M.indptr = M.indptr[:-1]
+    return M
+
+
+def too_few_values(M):
+    M.data = M.data[:-1]
+    return M
+
+
+def fractional_indices(M):
+    M.indices = M.indices + 0.5
+    return M
+
+
+def coordinate_outside(M):
+    M.coords = (M.coords[0], M.coords[1] + 10**6)
+    return M
+
+
+def coordinates_of_two_lengths(M):
+    M.coords = (M.coords[0][:-1], M.coords[1])
+    return M
+
+
+def unequal_lists(M):
+    M.data[0].append(1.0)
+    return M
+
+
+def list_outside(M):
+    M.rows[0].append(10**6)
+    M.data[0].append(1.0)
+    return M
+
+
+def missing_diagonal(M):
+    M.offsets = M.offsets[:-1]
+    return M
+
+
+COMPRESSED = [
+    index_past_the_end, negative_index, decreasing_pointers, pointer_past_the_end,
+    pointers_that_begin_late, too_few_pointers, too_few_values, fractional_indices,
+]  # fmt: skip
+BROKEN = [
+    *((form, how) for form in ("csr", "csc", "bsr") for how in COMPRESSED),
+    ("coo", coordinate_outside),
+    ("coo", coordinates_of_two_lengths),
+    ("lil", unequal_lists),
+    ("lil", list_outside),
+    ("dia", missing_diagonal),
+]
+
+
+def bsr(X):
+    return sparse.bsr_array(X, blocksize=(2, 2))
+
+
+def broken(X, form, how):
+    M = bsr(X) if form == "bsr" else X.asformat(form, copy=True)
+    return how(M)
+
+
+@pytest.mark.parametrize(("form", "how"), BROKEN)
+def test_a_sparse_matrix_that_contradicts_itself_is_refused_wherever_it_enters(form, how):
+    X, y = sparse_data()
+    bad = broken(X, form, how)
+    fitted = SGDClassifier(passes=1, random_state=0).fit(X, y)
+    entries = (
+        lambda: LogisticClassifier().fit(bad, y),
+        lambda: SLNDClassifier().partial_fit(bad, y),
+        lambda: LaRankClassifier().fit(bad, y),
+        lambda: fitted.predict(bad),
+        lambda: fitted.score(bad, y),
+        lambda: UnitRows().fit(bad),
+        lambda: ProductQuantizer(d_sq=2).fit(bad),
+    )
+    for enter in entries:
+        with pytest.raises(ValueError, match="not a valid sparse matrix"):
+            enter()
+
+
+def test_an_error_in_a_sparse_matrix_says_where():
+    X, y = sparse_data()
+    X = sparse.csr_array(X)
+    at = X.indptr[7]
+    X.indices[at] = D
+    with pytest.raises(ValueError, match=rf"row 7 names column {D}, but there are {D} columns"):
+        SGDClassifier().fit(X, y)
+    X = sparse.csc_array(sparse_data()[0])
+    X.indices[X.indptr[5]] = -2
+    with pytest.raises(ValueError, match=rf"column 5 names row -2, but there are {N} rows"):
+        SGDClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_every_sparse_format_gives_the_same_model(form):
+    X, y = sparse_data()
+    given = bsr(X) if form == "bsr" else X.asformat(form)
+    want = SGDClassifier(passes=2, random_state=0).fit(X, y)
+    got = SGDClassifier(passes=2, random_state=0).fit(given, y)
+    np.testing.assert_allclose(got.coef_, want.coef_, rtol=1e-9, atol=1e-12)
+
+
+def shuffled_and_doubled(X):
+    """The same matrix: indices of a row in no order, and every number in two halves."""
+    twice = sparse.coo_array(X)
+    order = np.random.default_rng(1).permutation(2 * twice.nnz)
+    rows, columns = (np.tile(c, 2)[order] for c in twice.coords)
+    data = np.tile(twice.data / 2, 2)[order]
+    by_row = np.argsort(rows, kind="stable")
+    indptr = np.r_[0, np.cumsum(np.bincount(rows, minlength=N))]
+    return sparse.csr_array((data[by_row], columns[by_row], indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize("cls", [SGDClassifier, SLNDClassifier, LaRankClassifier])
+def test_duplicates_add_up_and_order_does_not_matter(cls):
+    X, y = sparse_data()
+    given = shuffled_and_doubled(X)
+    before = given.indices.copy()
+    want = cls(passes=2, tol=None) if cls is LaRankClassifier else cls(passes=2)
+    want = want.set_params(random_state=0).fit(X, y)
+    got = cls(**want.get_params()).fit(given, y)
+    np.testing.assert_allclose(got.coef_, want.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        UnitRows().fit_transform(given).toarray(), UnitRows().fit_transform(X).toarray()
+    )
+    np.testing.assert_array_equal(given.indices, before, "the caller's matrix is left as it was")
+
+
+def test_room_that_a_sparse_matrix_does_not_use_is_not_read():
+    X, y = sparse_data()
+    M = sparse.csr_array(X)
+    M.data, M.indices = np.r_[M.data, np.nan], np.r_[M.indices, 10**6]
+    want = SGDClassifier(passes=1, random_state=0).fit(X, y)
+    got = SGDClassifier(passes=1, random_state=0).fit(M, y)
+    np.testing.assert_array_equal(got.coef_, want.coef_)
+
+
+def test_a_sparse_indicator_that_contradicts_itself_is_refused():
+    X, _ = sparse_data()
+    Y = sparse.csr_array(np.tile([[1, 0, 1], [0, 1, 0]], (N // 2, 1)))
+    Y.indices[3] = 10**6
+    with pytest.raises(ValueError, match="y is not a valid sparse matrix"):
+        SGDClassifier().fit(X, Y)
