@@ -272,6 +272,8 @@ def test_score_binary_and_multilabel(here, slender):
     recall = (predicted * several).sum(axis=0) / several.sum(axis=0)
     assert results["mean_per_class"] == pytest.approx(recall.mean())
     refused(slender("score", "several", ".", "-q"), "fitted on an indicator matrix")
+    np.save("y.npy", 2 * several - 1)
+    refused(slender("score", "several", "X.npy", "y.npy"), "y is a matrix of -1 and 1")
 
 
 def test_predict_and_score_refuse(here, slender, model):

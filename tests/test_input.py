@@ -196,3 +196,83 @@ def test_a_sparse_indicator_that_contradicts_itself_is_refused():
     Y.indices[3] = 10**6
     with pytest.raises(ValueError, match="y is not a valid sparse matrix"):
         SGDClassifier().fit(X, Y)
+
+
+# -- indicator matrices ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [SGDClassifier, SLNDClassifier])
+@pytest.mark.parametrize(("low", "high"), [(-1, 1), (1, 2), (0, 2), (-1.0, 1.0)])
+@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
+def test_an_indicator_of_other_numbers_than_0_and_1_is_refused(cls, low, high, verb):
+    X, y = sparse_data()
+    Y = np.where(y[:, None] == np.arange(3), high, low)
+    with pytest.raises(ValueError, match=rf"y is a matrix of {low} and {high}; .* \(y == {high}\)"):
+        getattr(cls(), verb)(X, Y)
+
+
+def test_a_sparse_indicator_of_twos_is_refused():
+    X, y = sparse_data()
+    Y = sparse.csr_array(2 * (y[:, None] == np.arange(3)))
+    with pytest.raises(ValueError, match="y is a matrix of 0 and 2"):
+        SGDClassifier().fit(X, Y)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float32])
+def test_an_indicator_of_0_and_1_is_read_in_any_dtype(dtype):
+    X, y = sparse_data()
+    Y = y[:, None] == np.arange(3)
+    want = SGDClassifier(passes=1, random_state=0).fit(X, Y.astype(np.int64))
+    got = SGDClassifier(passes=1, random_state=0).fit(X, Y.astype(dtype))
+    np.testing.assert_array_equal(got.coef_, want.coef_)
+
+
+# -- dtypes ----------------------------------------------------------------------------------------
+
+NARROW = ["bool", "u1", "i1", "<u2", ">u2", "i2", "f2", ">f2", "f4", ">f4"]  # float32 holds them
+WIDE = ["i4", "u4", "i8", ">i8", "u8", "f8", ">f8", "longdouble"]
+
+
+def whole_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (40, 5))
+    return X, (X @ [1, 2, 4, 0, 0]) % 3
+
+
+def in_sparse(dtype):
+    """Whole numbers as CSR; SciPy converts most dtypes when it makes a matrix."""
+    X = sparse.csr_array(whole_numbers()[0])
+    X.data = X.data.astype(dtype)
+    return X
+
+
+def computes_in(native, given):
+    X, y = whole_numbers()
+    want = X.astype(native)
+    a, b = (SGDClassifier(passes=1, random_state=0).fit(rows, y) for rows in (want, given))
+    assert a.coef_.dtype == b.coef_.dtype == native
+    scores = b.decision_function(given)
+    assert scores.dtype == native
+    np.testing.assert_allclose(scores, a.decision_function(want), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_what_float32_holds_computes_in_float32(dtype):
+    computes_in(np.float32, whole_numbers()[0].astype(dtype))
+    if "f2" not in dtype:  # SciPy has none
+        computes_in(np.float32, in_sparse(dtype))
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_what_float32_cannot_hold_computes_in_float64(dtype):
+    computes_in(np.float64, whole_numbers()[0].astype(dtype))
+    computes_in(np.float64, in_sparse(dtype))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("size", [2**25, 2**40])
+def test_large_integers_keep_their_last_digits(size):
+    X, _ = whole_numbers()
+    y = X[:, 0] + 2 * X[:, 1]
+    model = LogisticClassifier(C=100.0, max_iter=100).fit(X + size, y)
+    assert model.score(X + size, y) == 1.0

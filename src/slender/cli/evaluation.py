@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.validation import check_length
+from ..estimators.validation import check_length, read_indicator
 from ..rows import blocks
 
 TOP = 5
@@ -42,7 +42,8 @@ def evaluate(model: Any, X: Any, y: NDArray[Any]) -> Scores:
     if multilabel:
         if y.shape[1] != C:
             raise ValueError(f"y has {y.shape[1]} columns but the model has {C} classes")
-        right = np.take_along_axis(y != 0, best, axis=1)
+        y = read_indicator(y)
+        right = np.take_along_axis(y, best, axis=1)
         hits, support = _indicator_hits(model, X, y)
     else:
         truth = _known(_places(y, model.classes_), y)
@@ -85,14 +86,14 @@ def _known(truth: NDArray[np.intp], y: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _indicator_hits(
-    model: Any, X: Any, y: NDArray[Any]
+    model: Any, X: Any, y: NDArray[np.bool_]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Per class: rows where it is there and predicted, rows where it is there."""
     n, C = y.shape
     hits = np.zeros(C, np.intp)
     for lo, hi in blocks(n, 8 * C, INDICATOR_BYTES):
-        hits += ((model.predict(X[lo:hi]) != 0) & (y[lo:hi] != 0)).sum(axis=0)
-    return hits, (y != 0).sum(axis=0)
+        hits += ((model.predict(X[lo:hi]) != 0) & y[lo:hi]).sum(axis=0)
+    return hits, y.sum(axis=0)
 
 
 class Watch:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from ..rows import CodeRows
+from ..rows.base import compute_dtype
 from ..rows.lookup import CENTROIDS
 from ..storage import PathLike
 from .format import read_codes, write_codes
@@ -55,7 +56,7 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
             )
         if codes.shape[1] == 0:
             raise ValueError("codes have no column; a row needs one part at least")
-        codebooks = codebooks.astype(_arithmetic(codebooks.dtype), copy=False)
+        codebooks = codebooks.astype(compute_dtype(codebooks.dtype), copy=False)
         if not np.isfinite(codebooks).all():
             raise ValueError("codebooks contain NaN or infinity; train them on finite rows")
         self.codes, self.codebooks = codes, np.ascontiguousarray(codebooks)
@@ -117,7 +118,7 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         dtype = np.result_type(self.dtype, operand)
         if dtype.kind != "f":
             raise TypeError(f"a product with {operand.dtype} numbers; convert them to float")
-        return CodeRows(self.codes, self.codebooks.astype(_arithmetic(dtype), copy=False))
+        return CodeRows(self.codes, self.codebooks.astype(compute_dtype(dtype), copy=False))
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -132,9 +133,3 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         `check=False` leaves out the checksum, which reads all codes once.
         """
         return cls(*read_codes(path, check))
-
-
-def _arithmetic(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float64 for what is wider than float32, in this machine's byte order."""
-    wide = dtype.kind == "f" and dtype.itemsize > 4
-    return np.dtype(np.float64 if wide else np.float32)

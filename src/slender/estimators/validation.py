@@ -64,12 +64,12 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
-        Y = (y.toarray() if hasattr(y, "toarray") else np.asarray(y)).astype(bool)
+        Y = read_indicator(y)
         check_length(len(Y), n)
         if classes is not None and len(classes) != Y.shape[1]:
             raise ValueError(f"y has {Y.shape[1]} columns but classes names {len(classes)}")
         names = np.arange(Y.shape[1]) if classes is None else np.asarray(classes)
-        return Indicator(np.ascontiguousarray(Y)), names, Y.shape[1]
+        return Indicator(Y), names, Y.shape[1]
     if kind == "multiclass-multioutput":
         raise ValueError("y has several columns of more than two values; fit one model a column")
     y = column_or_1d(y, warn=True)
@@ -89,6 +89,19 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
         )
     binary = len(names) == 2
     return Codes(codes.astype(np.int32), int(binary)), names, 1 if binary else len(names)
+
+
+def read_indicator(y: Any) -> NDArray[np.bool_]:
+    """Which classes each row has, from a matrix of 0 and 1."""
+    Y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+    if not ((Y == 0) | (Y == 1)).all():
+        found = np.unique(Y)
+        values = " and ".join(map(shown, found)) if len(found) < 3 else "other numbers"
+        raise ValueError(
+            f"y is a matrix of {values}; an indicator matrix has 1 where a row has the class and "
+            f"0 where it has not, here perhaps (y == {shown(found[-1])}).astype(int)"
+        )
+    return np.ascontiguousarray(Y, dtype=bool)
 
 
 def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
