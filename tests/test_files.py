@@ -1,5 +1,6 @@
 """Files that are read give back what was written; files that cannot be read say so in one line."""
 
+import os
 import pickle
 
 import numpy as np
@@ -271,6 +272,16 @@ def test_a_sparse_npz_that_contradicts_itself_is_refused(tmp_path, form):
     with pytest.raises(FileError, match=r"X\.npz: .*not a valid sparse matrix: .* names") as error:
         read_matrix(tmp_path / "X.npz")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors", ".svm", ".pq", ".txt"])
+def test_a_pipe_is_refused_not_waited_for(tmp_path, suffix):
+    pipe = tmp_path / f"X{suffix}"
+    os.mkfifo(pipe)
+    for read in (read_matrix, read_labels, read_dataset):
+        if read is not read_labels or suffix != ".pq":
+            with pytest.raises(FileError, match="is no plain file"):
+                read(pipe)
 
 
 def test_an_svmlight_file_with_bad_indices_is_refused(tmp_path):

@@ -20,7 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .storage import FileError, PathLike, mapped_tensor, safetensors_header, unreadable
+from .storage import (
+    FileError,
+    PathLike,
+    mapped_tensor,
+    plain_file,
+    safetensors_header,
+    unreadable,
+)
 
 X_NAMES = ("X", "features", "embeddings")
 Y_NAMES = ("y", "labels", "targets")
@@ -36,7 +43,7 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
 
     `n_features` widens an svmlight file whose last columns happen to be empty.
     """
-    path = _existing(path)
+    path = plain_file(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _as_matrix(path, _read_npy(path))
@@ -58,7 +65,7 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
 
 def read_labels(path: PathLike) -> NDArray[Any]:
     """y from a file: one label a row, or an indicator matrix."""
-    path = _existing(path)
+    path = plain_file(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _as_labels(path, _read_npy(path))
@@ -92,7 +99,7 @@ def read_dataset(
         if not X_path.exists() and X_path.with_suffix(".pq").exists():
             X_path = X_path.with_suffix(".pq")
     if y_path is None and X_path.suffix.lower() in (*SVMLIGHT, ".txt"):
-        return _read_svmlight(_existing(X_path), n_features)
+        return _read_svmlight(plain_file(X_path), n_features)
     X = read_matrix(X_path, n_features)
     if y_path is None and X_path.suffix.lower() not in (".npz", ".safetensors"):
         raise FileError(f"{X_path}: holds no labels; give a file of labels after it")
@@ -103,15 +110,6 @@ def read_dataset(
             "give files that belong together"
         )
     return X, y
-
-
-def _existing(path: PathLike) -> Path:
-    path = Path(path)
-    if path.is_dir():
-        raise FileError(f"{path}: is a folder; give a file in it")
-    if not path.exists():
-        raise FileError(f"{path}: no such file; check the path")
-    return path
 
 
 def _as_matrix(path: Path, X: Any) -> Any:

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 from ..rows import CodeRows
 from ..rows.base import compute_dtype
 from ..rows.lookup import CENTROIDS
-from ..storage import PathLike
+from ..storage import FileError, PathLike
 from .format import read_codes, write_codes
 
 
@@ -54,8 +54,8 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
                 f"codebooks must have shape (n_sq, {CENTROIDS}, d_sq) with n_sq={codes.shape[1]} "
                 f"parts as in codes; these have shape {codebooks.shape}"
             )
-        if codes.shape[1] == 0:
-            raise ValueError("codes have no column; a row needs one part at least")
+        if codes.shape[1] == 0 or codebooks.shape[2] == 0:
+            raise ValueError("a row needs one part at least, and a part one number (d_sq >= 1)")
         codebooks = codebooks.astype(compute_dtype(codebooks.dtype), copy=False)
         if not np.isfinite(codebooks).all():
             raise ValueError("codebooks contain NaN or infinity; train them on finite rows")
@@ -132,4 +132,8 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
 
         `check=False` leaves out the checksum, which reads all codes once.
         """
-        return cls(*read_codes(path, check))
+        codes, codebooks = read_codes(path, check)
+        try:
+            return cls(codes, codebooks)
+        except ValueError as error:
+            raise FileError(f"{path}: {error}") from error

@@ -219,6 +219,12 @@ class OneVsRestClassifier(LinearClassifier):
         check_choice("objective", self.objective, ("estimate", "exact"))
         self._form().check()
 
+    def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
+        return {**super()._shapes(C, d), "prior_shift_": (C,)}
+
+    def _check_use(self) -> None:
+        self._form().check()
+
     # -- predicting ------------------------------------------------------------------------------
 
     @available_if(_has_posterior)

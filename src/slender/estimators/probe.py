@@ -273,6 +273,10 @@ class LinearProbe(ChosenClassifier):
             )
         return Cs
 
+    def _check_use(self) -> None:
+        super()._check_use()
+        check_choice("scale", self.scale, SCALES)
+
     def _check(self) -> None:
         super()._check()
         check_choice("scale", self.scale, SCALES)

@@ -54,6 +54,10 @@ class LowRankClassifier(MultinomialClassifier):
     def _weights_dtype(self) -> Any:
         return self.U_.dtype
 
+    def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
+        r, n_classes = len(self.theta_), len(self.classes_)
+        return {"U_": (d, r), "theta_": (r,), "V_": (n_classes, r), "intercept_": (C,)}
+
     def _linear(self, block: Any) -> NDArray[Any]:
         left, (d, r) = self._left, self.U_.shape
         if r * (d + len(left)) < d * len(left):
