@@ -227,6 +227,28 @@ def test_an_indicator_of_0_and_1_is_read_in_any_dtype(dtype):
     np.testing.assert_array_equal(got.coef_, want.coef_)
 
 
+# -- what messages show ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        (SGDClassifier(np.str_("zebra")), "loss='zebra' must"),
+        (SGDClassifier(lam=np.float64(-1.5)), r"lam=-1\.5 must"),
+        (SGDClassifier(passes=np.int64(0)), "passes=0 must"),
+        (SGDClassifier("hinge", negatives=np.float64(2.0)), r"negatives=2\.0 shifts"),
+        (SGDClassifier(batch_size=2, negatives=np.float64(2.0)), r"negatives=2\.0 gives"),
+        (SGDClassifier("cross_entropy", negatives=np.float64(2.0)), r"negatives=2\.0 belongs"),
+        (LogisticClassifier(C=np.float32(-1)), r"C=-1\.0 must"),
+    ],
+)
+def test_settings_are_shown_as_they_were_written(model, shown):
+    X, y = sparse_data()
+    with pytest.raises(ValueError, match=shown) as caught:
+        model.fit(X, y)
+    assert "np." not in str(caught.value)
+
+
 # -- dtypes ----------------------------------------------------------------------------------------
 
 NARROW = ["bool", "u1", "i1", "<u2", ">u2", "i2", "f2", ">f2", "f4", ">f4"]  # float32 holds them

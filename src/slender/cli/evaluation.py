@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.validation import check_length, read_indicator
+from ..estimators.validation import check_length, read_indicator, shown
 from ..rows import blocks
 
 TOP = 5
@@ -66,7 +66,7 @@ def _places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     if (labels.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
         raise ValueError(
             f"y holds {labels.dtype} but the model's classes are {classes.dtype} "
-            f"(such as {classes[0]!r}); give labels of the same kind"
+            f"(such as {shown(classes[0])}); give labels of the same kind"
         )
     place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     return np.where(classes[place] == labels, place, -1)
@@ -75,11 +75,11 @@ def _places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
 def _known(truth: NDArray[np.intp], y: NDArray[Any]) -> NDArray[np.intp]:
     unknown = np.flatnonzero(truth < 0)
     if len(unknown) == len(truth):
-        raise ValueError(f"no label of y is a class of the model (the first is {y[0]!r})")
+        raise ValueError(f"no label of y is a class of the model (the first is {shown(y[0])})")
     if len(unknown):
         warnings.warn(
             f"{len(unknown)} rows have a label that the model does not know "
-            f"(the first is {y[unknown[0]]!r}); they count as wrong",
+            f"(the first is {shown(y[unknown[0]])}); they count as wrong",
             stacklevel=2,
         )
     return truth

@@ -44,7 +44,7 @@ class BCFWClassifier(SVMClassifier):
         practical has none.
     class_weight : dict, "balanced" or None
         Multiplies the weight of each row by its class's.
-    callbacks : list of callables, called with (record, weights) after each pass
+    callbacks : callable, or list of them, called with (record, weights) after each pass
         A true answer ends the fit.
     random_state : seed of the order of the blocks
 

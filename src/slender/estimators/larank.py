@@ -52,7 +52,7 @@ class LaRankClassifier(SVMClassifier):
         slides have none.
     class_weight : dict, "balanced" or None
         Multiplies the weight of each row by its class's.
-    callbacks : list of callables, called with (record, weights) after each pass
+    callbacks : callable, or list of them, called with (record, weights) after each pass
         A true answer ends the fit.
     random_state : seed of the orders and draws
 
@@ -123,6 +123,7 @@ class LaRankClassifier(SVMClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LaRankClassifier":
         """Fit from W = 0 until the gap is small, or `passes` times over the data."""
         self._check()
+        self._streaming = False
         examples = self._read_examples(X, y, sample_weight)
         self._begin(examples)
         patterns = empty(len(examples.y), self._n_rows)
@@ -135,7 +136,7 @@ class LaRankClassifier(SVMClassifier):
         """One pass over these rows; support patterns of earlier calls are reprocessed with them.
 
         The first call fixes the classes (give `classes` if its rows do not hold them all).  The
-        rows of support patterns are kept, all others forgotten.
+        rows of support patterns are kept, also in a pickle, all others forgotten.
         """
         self._check()
         first = not hasattr(self, "_stream")
@@ -148,6 +149,7 @@ class LaRankClassifier(SVMClassifier):
         known = given if first else self.classes_
         fresh = self._read_examples(X, y, sample_weight, reset=first, classes=known)
         patterns = empty(len(fresh.y), self._n_rows)
+        self._streaming = True
         if first:
             self._begin(fresh)
             self._advance(fresh, patterns, 0, 1)
@@ -169,7 +171,10 @@ class LaRankClassifier(SVMClassifier):
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        state.pop("_stream", None)  # rows of the training set have no place in a pickle
+        if "_stream" in state:
+            del state["_stream"]
+            if self._streaming:  # else it may be most of a training set that nobody will go on with
+                state["_stream"] = self._support()
         return state
 
     @property

@@ -156,7 +156,7 @@ class OneVsRestClassifier(LinearClassifier):
             self._clock,
             model,
             self.trace_,
-            self.callbacks or (),
+            self.callbacks,
             exact if self.objective == "exact" else None,
         )
         self.n_iter_ = int(self.trace_[-1]["passes"])

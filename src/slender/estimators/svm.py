@@ -97,7 +97,7 @@ class SVMClassifier(LinearClassifier):
         weights: Callable[[], tuple[NDArray[Any], NDArray[Any]]],
     ) -> None:
         """Run the epochs and keep the model."""
-        run(epochs, clock, weights, self.trace_, self.callbacks or ())
+        run(epochs, clock, weights, self.trace_, self.callbacks)
         last = self.trace_[-1]
         self.gap_, self.objective_ = last["gap"], last["objective"]
         self.n_iter_ = int(last["passes"])

@@ -103,7 +103,7 @@ class TraceNormClassifier(LowRankClassifier):
         Turn the atoms as well as weighing them (step 5 of the solver); False is the paper's
         algorithm, which reads X more often.
     class_weight : None, "balanced" or dict
-    callbacks : list of callables, called with (record, weights) after each step
+    callbacks : callable, or list of them, called with (record, weights) after each step
         A true answer ends the fit.
     random_state : seed
 
@@ -191,7 +191,7 @@ class TraceNormClassifier(LowRankClassifier):
                     clock,
                     lambda: weights(solver),
                     self.trace_,
-                    self.callbacks or (),
+                    self.callbacks,
                 )
         except KeyboardInterrupt:
             if not self.trace_:

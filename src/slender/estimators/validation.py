@@ -115,9 +115,9 @@ def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[n
     return labels.codes
 
 
-def shown(label: Any) -> str:
-    """A label as its user wrote it: 'cat' or 3, not np.int64(3)."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
+def shown(value: Any) -> str:
+    """A label or a setting as its user wrote it: 'cat' or 3, not np.int64(3)."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def check_length(n_labels: int, n_rows: int) -> None:
@@ -195,13 +195,13 @@ def check_positive(name: str, number: Any, kind: type = Real, zero: bool = False
     if not of_kind or not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         bound = ">= 0" if zero else "> 0"
         what = "an integer" if kind is Integral else "a number"
-        raise ValueError(f"{name}={number!r} must be {what} {bound}")
+        raise ValueError(f"{name}={shown(number)} must be {what} {bound}")
 
 
 def check_choice(name: str, given: Any, choices: tuple[Any, ...]) -> None:
     """Raise unless the parameter is one of the choices."""
     if given not in choices:
-        raise ValueError(f"{name}={given!r} must be one of {list(choices)}")
+        raise ValueError(f"{name}={shown(given)} must be one of {list(choices)}")
 
 
 def generator(random_state: Any) -> np.random.Generator:
