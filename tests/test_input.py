@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from slender import (
     LaRankClassifier,
@@ -298,3 +299,33 @@ def test_large_integers_keep_their_last_digits(size):
     y = X[:, 0] + 2 * X[:, 1]
     model = LogisticClassifier(C=100.0, max_iter=100).fit(X + size, y)
     assert model.score(X + size, y) == 1.0
+
+
+def of_ml_dtypes(X):
+    return X.astype(pytest.importorskip("ml_dtypes").bfloat16)
+
+
+def of_torch(X):
+    torch = pytest.importorskip("torch")
+    return torch.from_numpy(X).to(torch.bfloat16)
+
+
+@pytest.mark.parametrize("convert", [of_ml_dtypes, of_torch])
+@pytest.mark.parametrize(
+    "model", [SGDClassifier(passes=1), LogisticClassifier(), LaRankClassifier(passes=2, tol=None)]
+)
+def test_bfloat16_is_read_as_float16_is(convert, model):
+    X, y = whole_numbers()
+    given = convert(X.astype(np.float32) - 0.625)  # exact in 8 bits
+    X = X.astype(np.float16) - np.float16(0.625)
+    a, b = (clone(model).set_params(random_state=0).fit(rows, y) for rows in (X, given))
+    assert b.coef_.dtype == np.float32
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(b.predict(given), b.predict(X))
+    np.testing.assert_array_equal(b.predict_top_k(given[::2], 2), b.predict_top_k(X[::2], 2))
+    with pytest.raises(ValueError, match="4 features"):
+        b.predict(given[:, :4])
+    with pytest.raises(ValueError, match="Expected 2D"):
+        b.predict(given[0])
+    with pytest.raises(ValueError, match="0 sample"):
+        b.predict(given[:0])

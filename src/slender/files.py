@@ -176,13 +176,11 @@ def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
     name = _choose(path, which, {name: len(entry["shape"]) for name, entry in header.items()})
     raw = mapped_tensor(path, offset, name, header[name])
     # safetensors' numpy interface knows no bfloat16, which is the upper half of a float32
-    return _widen_bf16(raw) if header[name]["dtype"] == "BF16" else raw
+    if header[name]["dtype"] != "BF16":
+        return raw
+    from .rows.bfloat import widen_bfloat  # noqa: PLC0415  (slow to import, seldom needed)
 
-
-def _widen_bf16(raw: NDArray[np.uint16]) -> NDArray[np.float32]:
-    out = np.empty(raw.shape, np.uint32)
-    np.left_shift(raw, 16, out=out, dtype=np.uint32)
-    return out.view(np.float32)
+    return widen_bfloat(raw)
 
 
 def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:

@@ -129,8 +129,8 @@ class SGDClassifier(OneVsRestClassifier):
         if self.batch_size > 1 and self.negatives != "all":
             raise ValueError(
                 f"negatives={shown(self.negatives)} gives each class rows of its own, but a batch "
-                f"of batch_size={self.batch_size} is one for all: use batch_size=1, "
-                "or negatives='all'"
+                f"of batch_size={self.batch_size} is one for all: "
+                "use batch_size=1 or negatives='all'"
             )
 
     def _loss(self) -> Any:

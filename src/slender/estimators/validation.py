@@ -18,16 +18,21 @@ from sklearn.utils.validation import (
 
 from ..labels import Codes, Indicator, Labels, counts
 from ..problem import Weights
-from ..rows import Rows, as_csr, as_rows, first_bad
+from ..rows import Rows, as_csr, as_rows, bfloat_bits, first_bad
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
     """X as a row store, its shape checked against what was fitted."""
-    if hasattr(X, "as_rows"):  # compressed rows, which scikit-learn would try to make an array of
-        _check_n_features(estimator, X, reset=reset)
+    if hasattr(X, "as_rows") or bfloat_bits(X) is not None:
+        # compressed rows, of which scikit-learn would try to make an array; and bfloat16
+        if len(X.shape) != 2:
+            raise ValueError(f"Expected 2D array, got one of shape {tuple(X.shape)}")
         if X.shape[0] == 0:
-            raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}); give one at least")
-        return X.as_rows()
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape={tuple(X.shape)}); give one at least"
+            )
+        _check_n_features(estimator, X, reset=reset)
+        return as_rows(X)
     if sparse.issparse(X):
         X = as_csr(X)
     X = validate_data(

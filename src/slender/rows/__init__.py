@@ -5,6 +5,7 @@ for the verbs, and `blocks` for what can be done with a block of rows.
 """
 
 from .base import Rows, blocks
+from .bfloat import bfloat_bits
 from .blas import one_blas_thread
 from .blocks import (
     add_product,
@@ -35,6 +36,7 @@ __all__ = [
     "as_array",
     "as_csr",
     "as_rows",
+    "bfloat_bits",
     "blocks",
     "column_squares",
     "first_bad",
