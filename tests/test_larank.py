@@ -25,6 +25,7 @@ from slender.solvers.patterns import empty, largest, primal_weights, spread
 @parametrize_with_checks(
     [LaRankClassifier()],
     expected_failed_checks=lambda _: {
+        # see test_bcfw.test_a_weight_of_two_is_two_rows
         "check_sample_weight_equivalence_on_dense_data": "equal to the gap, not to rounding",
         "check_sample_weight_equivalence_on_sparse_data": "equal to the gap, not to rounding",
     },

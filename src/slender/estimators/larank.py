@@ -19,7 +19,8 @@ from .validation import check_positive, generator
 class LaRankClassifier(SVMClassifier):
     """Linear SVM by LaRank: online, no step size, a duality gap.
 
-    Two classes: the SVM of seed 002; more: Crammer and Singer's.  Minimises, divided by n C,
+    Two classes: the SVM of seed 002; more: Crammer and Singer's.  Minimises, divided by
+    C Σ_i c_i,
 
         ½ ‖W‖² + C Σ_i c_i loss_i,     loss_i = max(0, 1 - y_i wᵀx_i), or
                                        loss_i = max_k { s_ik + 1[k != y_i] - s_iy_i },  s = W x
@@ -64,8 +65,8 @@ class LaRankClassifier(SVMClassifier):
         objective - optimum is at most this, rounding included; inf after a partial_fit that
         followed another, since the earlier rows are gone.
     objective_ : float
-        As above, divided by n C; of the rows at hand and of coef_ and intercept_ as they are kept,
-        computed in float64.
+        As above, divided by C Σ_i c_i; of the rows at hand and of coef_ and intercept_ as they are
+        kept, computed in float64.
     trace_ : list of dict
         A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), moves (that counted) and operations (products with a row of W), so far.
@@ -156,6 +157,7 @@ class LaRankClassifier(SVMClassifier):
             return self
         kept, old = self._support()
         self._n_seen += fresh.n
+        self._total_seen += fresh.total
         self._advance(_joined(kept, fresh), joined(old, patterns), len(kept.y), 1)
         return self
 
@@ -182,7 +184,7 @@ class LaRankClassifier(SVMClassifier):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _begin(self, examples: Examples) -> None:
-        self._n_seen = examples.n
+        self._n_seen, self._total_seen = examples.n, examples.total
         self._bias: float | None = None
         self._rng = generator(self.random_state)
         self._clock = Clock()
@@ -214,7 +216,7 @@ class LaRankClassifier(SVMClassifier):
             visits = np.flatnonzero(examples.weight)
             visits = visits[visits >= n_kept]
             ascent = Ascent(form, rows, terms, solver, patterns, n_rows, visits, bool(self.active))
-        mu = 1.0 / (self._n_seen * self.C)
+        mu = 1.0 / (self._total_seen * self.C)
 
         def epoch() -> Record:
             ascent.sweep(self._rng)
