@@ -1,11 +1,16 @@
 """What users bring to an estimator: read exactly as it was meant, or refused with a reason."""
 
+import tracemalloc
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 
+import slender
 from slender import (
+    BCFWClassifier,
     LaRankClassifier,
     LogisticClassifier,
     ProductQuantizer,
@@ -329,3 +334,44 @@ def test_bfloat16_is_read_as_float16_is(convert, model):
         b.predict(given[0])
     with pytest.raises(ValueError, match="0 sample"):
         b.predict(given[:0])
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def one_thread():
+    slender.set_num_threads(1)
+    try:
+        yield
+    finally:
+        slender.set_num_threads(None)
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        (SGDClassifier(passes=1), 0.0),
+        (LaRankClassifier(passes=1, tol=None), 0.0),
+        (BCFWClassifier(passes=1, tol=None), 0.0),
+        (SLNDClassifier(passes=1), 1.0),  # as whitened rows: docs/slnd.md
+        (SLNDClassifier(passes=1, rank=64), 0.25),
+    ],
+)
+def test_a_memory_map_is_not_copied(tmp_path, model, kept):
+    n, d = 60_000, 256
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (n, d))
+    X[:] = np.tile(np.random.default_rng(0).standard_normal((1000, d), np.float32), (n // 1000, 1))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    X.flush()
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = clone(model).set_params(random_state=0)
+    model.fit(X[:500], y[:500])  # compiles
+    with one_thread():  # whose blocks are not as many as there are cores
+        tracemalloc.start()
+        try:
+            model.fit(X, y)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert kept - 0.01 < peak / X.nbytes < kept + 0.4
