@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 
 class Nasty(NamedTuple):
-    """One problem: ½ ‖[W, b]‖² + C Σ c_i loss_i, divided by n C."""
+    """One problem: ½ ‖[W, b]‖² + C Σ c_i loss_i, divided by C Σ c_i."""
 
     X: np.ndarray  # (n, d) float32
     y: np.ndarray  # (n,) all classes, the first as 0
@@ -17,14 +17,14 @@ class Nasty(NamedTuple):
     intercept: bool
 
     @property
-    def n(self):
-        return np.count_nonzero(self.weight)
+    def total(self):
+        return self.weight.sum()
 
     @property
     def bias(self):
-        """The constant column: the root mean square norm of the rows that count."""
-        squares = (self.X.astype(float) ** 2).sum(axis=1)[self.weight > 0]
-        return (np.sqrt(squares.mean()) or 1.0) if self.intercept else 0.0
+        """The constant column: the root mean square norm of the rows, by their weights."""
+        squares = (self.X.astype(float) ** 2).sum(axis=1)
+        return (np.sqrt(np.average(squares, weights=self.weight)) or 1.0) if self.intercept else 0.0
 
 
 def nasty(seed):
@@ -86,7 +86,7 @@ def objective(problem, coef, intercept):
         losses = margins.max(axis=1)
     b = intercept / (problem.bias or 1.0)
     penalty = ((coef**2).sum() + (b**2).sum()) / 2
-    return (penalty / wide(C) + (weight * losses).sum()) / problem.n
+    return (penalty / wide(C) + (weight * losses).sum()) / problem.total
 
 
 def doubled(coef, intercept):

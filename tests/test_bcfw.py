@@ -24,6 +24,7 @@ MU = 0.05
 @parametrize_with_checks(
     [BCFWClassifier(), BCFWClassifier(batch_size=2)],
     expected_failed_checks=lambda _: {
+        # see test_a_weight_of_two_is_two_rows
         "check_sample_weight_equivalence_on_dense_data": "equal to the gap, not to rounding",
         "check_sample_weight_equivalence_on_sparse_data": "equal to the gap, not to rounding",
     },
@@ -240,7 +241,7 @@ def test_weight_zero_is_absence(data, estimator, class_weight):
     weight = np.ones(len(y))
     weight[::3] = 0.0
     weight[y == 3] = 0.0
-    weight[np.flatnonzero(y == 3)[0]] = 1.0
+    weight[np.flatnonzero((y == 3) & (np.arange(len(y)) % 3 > 0))[0]] = 1.0
     keep = weight > 0
     settings = {"class_weight": class_weight, "random_state": 0, "passes": 300, "tol": 1e-2}
     a = estimator(**settings).fit(X, y, weight)
@@ -248,6 +249,27 @@ def test_weight_zero_is_absence(data, estimator, class_weight):
     assert abs(a.objective_ - b.objective_) <= max(a.gap_, b.gap_) + 1e-9
     wide = estimator(**{**settings, "tol": None, "passes": 1})  # the constant column is the same
     assert wide.fit(X, y, weight).objective_ < 2 * wide.fit(X[keep], y[keep]).objective_
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("estimator", [BCFWClassifier, LaRankClassifier])
+@pytest.mark.parametrize("C", [2, 4])
+def test_a_weight_of_two_is_two_rows(estimator, fit_intercept, C):
+    """Whole weights: the same objective as that of repeated rows, to within both certificates."""
+    X, y = problem(n=60, C=C)
+    X *= np.random.default_rng(1).uniform(0.5, 3.0, (60, 1))  # the constant column would differ
+    weight = np.random.default_rng(2).integers(0, 4, 60)
+    weight[:C] = 3
+    penalty = {"mu": MU} if estimator is BCFWClassifier else {"C": 1 / (MU * weight.sum())}
+    settings = {"tol": 3e-3, "passes": 2000, "fit_intercept": fit_intercept, "random_state": 0}
+    a = estimator(**penalty, **settings).fit(X, y, weight)
+    twice = np.repeat(np.arange(60), weight)
+    b = estimator(**penalty, **settings).fit(X[twice], y[twice])
+    assert abs(a.objective_ - b.objective_) <= a.gap_ + b.gap_
+    # strong convexity: so near must the weights be, the constant column's among them
+    far = np.sqrt(2 * a.gap_ / MU) + np.sqrt(2 * b.gap_ / MU)
+    rows = 2.0 if C == 2 else 1.0  # of two rows, of which the difference is kept
+    assert np.linalg.norm(a.coef_ - b.coef_) <= rows * far
 
 
 def test_saves_and_loads(data, tmp_path):

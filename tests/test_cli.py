@@ -261,6 +261,7 @@ def test_predict_and_score_refuse(here, slender, model):
     refused(slender("score", model, "X_test.npy", "names.npy"), "labels of the same kind")
     np.save("far.npy", CODES[120:] + 100)
     refused(slender("score", model, "X_test.npy", "far.npy"), "no label of y is a class")
+    assert "np." not in slender("score", model, "X_test.npy", "far.npy")[2]
     assert not list(here.glob("y.*"))
     assert not list(here.glob(".slender*"))
 

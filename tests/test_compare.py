@@ -214,8 +214,32 @@ def test_resume_needs_a_comparison(here, compare):
     assert "r.json: not a file of slender compare" in err
     Path("r.json").write_text('{"command": "fit", "fits": []}')
     assert "not a file of slender compare" in compare(*words, "--json", "r.json")[2]
+    Path("r.json").write_text('{"command": "compare", "fits": ' + "[" * 10**5)
+    assert "not a file of slender compare" in compare(*words, "--json", "r.json")[2]
     Path("r.json").unlink()
     assert compare(*words, "--json", "r.json", "-q") == (0, "", "")  # nothing there: from the start
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda fit: fit["curve"].clear(),
+        lambda fit: fit.update(curve=None),
+        lambda fit: fit["test"].update(error=0.0),
+        lambda fit: fit["curve"][-1].update(exact="low"),
+        lambda fit: fit.update(seed=1),
+    ],
+)
+def test_resume_does_not_believe_an_edited_file(here, compare, edit):
+    words = (*QUICK, "--opt", "sgd", "--json", "r.json", "-q")
+    assert compare(*words)[0] == 0
+    document = json.loads(Path("r.json").read_text())
+    edit(document["fits"][0])
+    Path("r.json").write_text(json.dumps(document))
+    code, out, err = compare(*words, "--resume")
+    assert (code, out) == (2, "")
+    assert err.startswith("slender: r.json: its fits are not as they were written")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -209,6 +209,55 @@ def test_files_that_are_none(saved, tmp_path, monkeypatch):
         read_matrix(path)
 
 
+def forged(path, document, **tensors):
+    """A file whose checksum fits, of (dtype, shape, bytes) by name."""
+    content = [document.encode(), *(tensors[name][2] for name in ("codebooks", "codes"))]
+    digest = hashlib.sha256(b"".join(content)).digest()
+    tensors["sha256"] = ("U8", (32,), digest)
+    header, end = {"__metadata__": {"slender-codes": document}}, 0
+    for name, (dtype, shape, numbers) in tensors.items():
+        header[name] = {
+            "dtype": dtype, "shape": shape, "data_offsets": [end, end + len(numbers)]
+        }  # fmt: skip
+        end += len(numbers)
+    text = json.dumps(header).encode()
+    numbers = b"".join(of[2] for of in tensors.values())
+    path.write_bytes(len(text).to_bytes(8, "little") + text + numbers)
+
+
+BOOKS = ("F32", (3, 256, 5), bytes(3 * 256 * 5 * 4))
+CODES = ("U8", (7, 3), bytes(21))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "document", "message"),
+    [
+        ({"codebooks": ("BF16", (3, 256, 5), bytes(7680))}, None, "codebooks have dtype BF16"),
+        ({"codebooks": ("I32", (3, 256, 5), bytes(15360))}, None, "codebooks have dtype I32"),
+        ({"codes": ("I8", (7, 3), bytes(21))}, None, "codes have dtype I8"),
+        ({"codebooks": ("F32", (3, 256, 0), b"")}, None, "a part one number"),
+        ({"codebooks": ("F32", (2, 256, 5), bytes(10240))}, None, "codebooks must have shape"),
+        ({"codebooks": ("F32", (3, 256, 5), b"\xff" * 15360)}, None, "NaN or infinity"),
+        ({"codes": ("U8", (21,), bytes(21))}, None, "of 2 dimensions belong"),
+        ({"codes": ("U8", (), bytes(1))}, None, "of 2 dimensions belong"),
+        ({"codes": ("U8", (7, 0), b"")}, None, "codebooks must have shape"),
+        ({}, "[" * 10**5, "a damaged one"),
+        ({}, "[]", "a damaged one"),
+        ({}, '{"version": "one"}', "a damaged one"),
+    ],
+)
+def test_a_file_whose_parts_do_not_belong_together(tmp_path, tensors, document, message):
+    path = tmp_path / "X.pq"
+    whole = '{"version": 1, "slender": "0"}'
+    forged(path, whole, codebooks=BOOKS, codes=CODES)
+    assert CompressedMatrix.load(path).shape == (7, 15)
+    forged(path, document or whole, **{"codebooks": BOOKS, "codes": CODES, **tensors})
+    with pytest.raises(FileError, match=message) as caught:
+        read_matrix(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
 def test_nothing_is_left_of_a_file_that_failed(saved, monkeypatch):
     M, path = saved
     before = path.read_bytes()

@@ -10,7 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import slender
 from slender import SGDClassifier, SLNDClassifier
+from slender import model as model_file
 from slender.estimators.linear import _top_k
 from slender.lab.datasets import digits, planted
 from slender.losses import CALIBRATED_LOSSES
@@ -241,6 +243,19 @@ def test_callbacks_see_every_pass_and_may_stop(blobs):
     model.fit(blobs.X_train, blobs.y_train)
     assert seen == [(1, (5, 20), (5,)), (2, (5, 20), (5,))]
     assert model.n_iter_ == 2
+
+
+@pytest.mark.parametrize("name", model_file.ESTIMATORS)
+def test_one_callback_needs_no_list(blobs, name):
+    seen = []
+
+    def watch(record, weights):
+        seen.append(record["passes"])
+        return True
+
+    model = getattr(slender, name)(callbacks=watch)
+    model.set_params(random_state=0).fit(blobs.X_train[:200], blobs.y_train[:200])
+    assert len(seen) == 1
 
 
 def test_the_clock_does_not_see_callbacks(blobs):

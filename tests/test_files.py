@@ -1,5 +1,6 @@
 """Files that are read give back what was written; files that cannot be read say so in one line."""
 
+import os
 import pickle
 
 import numpy as np
@@ -270,3 +271,31 @@ def test_where_nothing_can_be_written(tmp_path):
     for path in (tmp_path, tmp_path / "none" / "out", tmp_path / "file" / "out", "/dev/null"):
         with pytest.raises(FileError, match="cannot be written"):
             write_whole(path, lambda temporary: temporary.touch())
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_a_sparse_npz_that_contradicts_itself_is_refused(tmp_path, form):
+    X = sparse.random_array((20, 6), density=0.5, rng=0, format="csr")
+    M = sparse.bsr_array(X, blocksize=(2, 2)) if form == "bsr" else X.asformat(form)
+    M.indices[4] = 10**6
+    sparse.save_npz(tmp_path / "X.npz", M)
+    with pytest.raises(FileError, match=r"X\.npz: .*not a valid sparse matrix: .* names") as error:
+        read_matrix(tmp_path / "X.npz")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors", ".svm", ".pq", ".txt"])
+def test_a_pipe_is_refused_not_waited_for(tmp_path, suffix):
+    pipe = tmp_path / f"X{suffix}"
+    os.mkfifo(pipe)
+    for read in (read_matrix, read_labels, read_dataset):
+        if read is not read_labels or suffix != ".pq":
+            with pytest.raises(FileError, match="is no plain file"):
+                read(pipe)
+
+
+def test_an_svmlight_file_with_bad_indices_is_refused(tmp_path):
+    for text in ("1 -3:1\n", "1 2:1 1:1\n", "1 99999999999999999999:1\n"):
+        (tmp_path / "X.svm").write_text(text)
+        with pytest.raises(FileError, match=r"X\.svm: not an svmlight file"):
+            read_matrix(tmp_path / "X.svm")

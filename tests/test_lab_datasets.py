@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -68,10 +69,31 @@ def test_idx_refuses(tmp_path, content, part):
 
 
 def test_idx_without_a_file(tmp_path):
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="no such file"):
         read_idx(tmp_path / "none")
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="is a folder"):
         read_idx(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="is no plain file"):
+        read_idx(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("shape", [(6,), (2**28, 4, 4), (2**32 - 1,) * 3])
+def test_an_idx_file_that_unzips_to_something_huge_is_refused(tmp_path, shape):
+    """200 MB of zeros in 200 kB, whatever the header says of them."""
+    header = b"\x00\x00\x08" + bytes([len(shape)]) + np.array(shape, ">u4").tobytes()
+    path = tmp_path / "bomb-ubyte.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(header)
+        for _ in range(20):
+            file.write(bytes(10**7))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match=r"bomb-ubyte\.gz: .* damaged"):
+            read_idx(path)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
 
 
 # -- where data sets are ---------------------------------------------------------------------------

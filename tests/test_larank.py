@@ -25,6 +25,7 @@ from slender.solvers.patterns import empty, largest, primal_weights, spread
 @parametrize_with_checks(
     [LaRankClassifier()],
     expected_failed_checks=lambda _: {
+        # see test_bcfw.test_a_weight_of_two_is_two_rows
         "check_sample_weight_equivalence_on_dense_data": "equal to the gap, not to rounding",
         "check_sample_weight_equivalence_on_sparse_data": "equal to the gap, not to rounding",
     },
@@ -273,6 +274,24 @@ def test_a_stream_of_sparse_rows(data):
         part = slice(lo, lo + 100)
         model.partial_fit(sparse.csr_array(X[part]), y[part], classes=np.arange(10))
     assert model.score(sparse.csr_array(X_test), y_test) > 0.93
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_stream_survives_pickle(data, form, tmp_path):
+    """The copy goes on exactly as the model would have, and holds no rows but the support."""
+    X, y, *_ = data
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = LaRankClassifier(random_state=0)
+    model.partial_fit(mapped[:400] if form is np.asarray else form(X[:400]), y[:400])
+    content = pickle.dumps(model)
+    copy = pickle.loads(pickle.dumps(pickle.loads(content)))
+    kept = copy._stream[0].rows.shape[0]
+    assert kept == model.trace_[-1]["support"] < 400
+    for each in (model, copy):
+        each.partial_fit(form(X[400:600]), y[400:600])
+    np.testing.assert_array_equal(copy.coef_, model.coef_)
+    assert copy.n_iter_ == model.n_iter_ == 2
 
 
 def test_partial_fit_goes_on_after_fit_but_not_after_a_pickle(data):

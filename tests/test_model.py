@@ -1,7 +1,10 @@
 """A loaded model is the saved one, bit for bit; a file that is no model says so in one line."""
 
+import copy
 import json
+import os
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from slender import (
     LogisticClassifier,
     SGDClassifier,
     SLNDClassifier,
+    TraceNormClassifier,
     load_model,
     save_model,
 )
@@ -221,11 +225,143 @@ def test_foreign(tmp_path):
     ],
 )
 def test_a_document_this_version_cannot_use(saved, change, message):
-    from slender.model import _digest
-
-    with safe_open(saved, "numpy") as file:
-        document = json.loads(file.metadata()[FORMAT])
-    arrays, text = load_file(saved), json.dumps(document | change)
-    save_file(arrays, saved, {FORMAT: text, "sha256": _digest(text, arrays)})
+    forge(saved, lambda document, _: document.update(change))
     with pytest.raises(FileError, match=message):
         load_model(saved)
+
+
+# -- files with a valid checksum whose parts do not belong together --------------------------------
+
+
+def array(name, change):
+    def apply(document, arrays):
+        arrays[name] = np.ascontiguousarray(change(arrays[name]))
+        document["arrays"][name] = arrays[name].dtype.str
+
+    return apply
+
+
+def value(name, of):
+    return lambda document, _: document["values"].update({name: of})
+
+
+def setting(name, of):
+    return lambda document, _: document["params"].update({name: of})
+
+
+def strings(dtype, values):
+    def apply(document, arrays):
+        del arrays["classes_"], document["arrays"]["classes_"]
+        document["strings"]["classes_"] = {"dtype": dtype, "values": values}
+
+    return apply
+
+
+def with_nan(W):
+    W[1, 2] = np.nan
+    return W
+
+
+def moved(document, arrays):
+    arrays["predict"] = arrays.pop("coef_")
+    document["arrays"]["predict"] = document["arrays"].pop("coef_")
+
+
+SIX = ["a", "b", "c", "d", "e", "f"]
+FORGED = {
+    "one intercept": (array("intercept_", lambda b: b[:1]), r"intercept_ has shape \(1,\).*\(6,\)"),
+    "seven classes": (array("classes_", lambda _: np.arange(7)), r"coef_ has shape \(6, 8\)"),
+    "two classes": (array("classes_", lambda c: c[:2]), r"coef_ has shape \(6, 8\).*\(1, 8\)"),
+    "one class": (array("classes_", lambda c: c[:1]), "classes_"),
+    "classes in no order": (array("classes_", lambda c: c[::-1]), "classes_"),
+    "a table of classes": (array("classes_", lambda c: c.reshape(2, 3)), "classes_"),
+    "narrow coef_": (array("coef_", lambda W: W[:, :5]), r"coef_ has shape \(6, 5\)"),
+    "NaN": (array("coef_", with_nan), "coef_ holds NaN or infinity"),
+    "integers": (array("coef_", lambda W: W.astype(np.int32)), "coef_ holds int32"),
+    "prior shift": (array("prior_shift_", lambda p: p[:2]), "prior_shift_ has shape"),
+    "features": (value("n_features_in_", 7), r"coef_ has shape \(6, 8\).*\(6, 7\)"),
+    "a word for features": (value("n_features_in_", "many"), "n_features_in_"),
+    "a list for coef_": (value("coef_", [[1.0]]), "coef_"),
+    "a method": (moved, "predict"),
+    "a private name": (value("__class__", 1), "__class__"),
+    "loss": (setting("loss", "nonsense"), "nonsense"),
+    "no loss": (setting("loss", []), "not a model that can be read"),
+    "huge strings": (strings("<U250000000", SIX), None),
+    "huge records": (lambda document, _: document["arrays"].update(coef_="V1000000000"), "dtype"),
+    "other numbers": (lambda document, _: document["arrays"].update(coef_="<f8"), "dtype"),
+    "bytes": (strings("S5", SIX), "dtype"),
+    "nested strings": (strings("<U1", [SIX]), "classes_"),
+}
+
+
+def forge(path, change):
+    """The same file with another document or other tensors, and a checksum that fits."""
+    from slender.model import _digest
+
+    with safe_open(path, "numpy") as file:
+        document = json.loads(file.metadata()[FORMAT])
+    arrays = load_file(path)
+    change(document, arrays)
+    text = json.dumps(document)
+    save_file(arrays, path, {FORMAT: text, "sha256": _digest(text, arrays)})
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_parts_that_do_not_belong_together(saved, name):
+    change, message = FORGED[name]
+    forge(saved, change)
+    tracemalloc.start()
+    try:
+        if message is None:  # of no harm
+            load_model(saved)
+        else:
+            with pytest.raises(FileError, match=message) as caught:
+                load_model(saved)
+            assert str(caught.value).startswith(f"{saved}: ")
+            assert "\n" not in str(caught.value)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_a_document_nested_too_deeply(saved, depth):
+    from slender.model import _digest
+
+    arrays = load_file(saved)
+    text = '{"version": 1, "estimator": "SLNDClassifier", "params": {"step": DEEP}}'
+    text = text.replace("DEEP", "[" * depth + "]" * depth)
+    save_file(arrays, saved, {FORMAT: text, "sha256": _digest(text, arrays)})
+    with pytest.raises(FileError, match="not a model that can be read"):
+        load_model(saved)
+
+
+def test_factors_and_settings_of_other_models_are_checked_too(tmp_path):
+    path = tmp_path / "model"
+    save_model(TraceNormClassifier(0.01).fit(X, CODES), path)
+    forge(path, array("V_", lambda V: V[:, :1]))
+    with pytest.raises(FileError, match="V_ has shape"):
+        load_model(path)
+    probe = LinearProbe([1.0], calibrate=True).fit(X, CODES)
+    for change, message in (
+        (value("temperature_", 0.0), "temperature_=0.0 must be"),
+        (setting("scale", "thrice"), "scale='thrice' must be one of"),
+    ):
+        save_model(probe, path)
+        forge(path, change)
+        with pytest.raises(FileError, match=message):
+            load_model(path)
+
+
+def test_a_model_that_diverged_is_not_written(tmp_path, fitted):
+    model = copy.deepcopy(fitted)
+    model.coef_[0, 0] = np.inf
+    with pytest.raises(FileError, match="cannot be saved: coef_ holds NaN or infinity"):
+        save_model(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pipe_is_no_model(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="pipe: is no plain file"):
+        load_model(tmp_path / "pipe")

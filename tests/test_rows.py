@@ -18,6 +18,7 @@ from slender.rows import (
     stack,
     threads,
 )
+from slender.rows.bfloat import BFloatRows
 from slender.rows.half import TABLE, widen
 from slender.rows.kernel import axpy, axpy_scaled, dot, scores
 
@@ -57,6 +58,7 @@ STORES = {
     "strided": lambda X, _: np.repeat(X, 2, axis=1)[:, ::2],
     "memory map float32": lambda X, folder: memory_map(X.astype(np.float32), folder),
     "memory map float16": lambda X, folder: memory_map(X.astype(np.float16), folder),
+    "bfloat16": lambda X, _: BFloatRows((X.astype(np.float32).view(np.uint32) >> 16).astype("u2")),
     "csr": lambda X, _: sparse.csr_array(X),
     "csr float32": lambda X, _: sparse.csr_matrix(X.astype(np.float32)),
     "scaled": lambda X, _: as_rows(X * 2).scaled(np.full(D, 0.5)),

@@ -35,7 +35,11 @@ class Witness:
 def claims(estimator, problem, X=None, **settings):
     """(objective, gap, W, b) of every pass, and of the model."""
     witness = Witness()
-    C = {"C": problem.C} if estimator is LaRankClassifier else {"mu": 1 / (problem.n * problem.C)}
+    C = (
+        {"C": problem.C}
+        if estimator is LaRankClassifier
+        else {"mu": 1 / (problem.total * problem.C)}
+    )
     model = estimator(
         **C, fit_intercept=problem.intercept, callbacks=[witness], random_state=0, **settings
     )

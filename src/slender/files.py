@@ -20,7 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .storage import FileError, PathLike, mapped_tensor, safetensors_header, unreadable
+from .storage import (
+    FileError,
+    PathLike,
+    mapped_tensor,
+    plain_file,
+    safetensors_header,
+    unreadable,
+)
 
 X_NAMES = ("X", "features", "embeddings")
 Y_NAMES = ("y", "labels", "targets")
@@ -38,7 +45,7 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
 
     `n_features` widens an svmlight file whose last columns happen to be empty.
     """
-    path = _existing(path)
+    path = plain_file(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _as_matrix(path, _read_npy(path))
@@ -60,7 +67,7 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
 
 def read_labels(path: PathLike) -> NDArray[Any]:
     """y from a file: one label a row, or an indicator matrix."""
-    path = _existing(path)
+    path = plain_file(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _as_labels(path, _read_npy(path))
@@ -95,7 +102,7 @@ def read_dataset(
             X_path = X_path.with_suffix(".pq")
         _check_folder(folder, part, X_path, y_path)
     if y_path is None and X_path.suffix.lower() in (*SVMLIGHT, ".txt"):
-        return _read_svmlight(_existing(X_path), n_features)
+        return _read_svmlight(plain_file(X_path), n_features)
     X = read_matrix(X_path, n_features)
     if y_path is None and X_path.suffix.lower() not in (".npz", ".safetensors"):
         raise FileError(f"{X_path}: holds no labels; give a file of labels after it")
@@ -118,15 +125,6 @@ def _check_folder(folder: Path, part: str, *files: Path) -> None:
             f"{folder}: lacks {' and '.join(missing)}; a folder of data holds X_{part}.npy (or "
             f"X_{part}.pq) and y_{part}.npy, this one {held}"
         )
-
-
-def _existing(path: PathLike) -> Path:
-    path = Path(path)
-    if path.is_dir():
-        raise FileError(f"{path}: is a folder; give a file in it")
-    if not path.exists():
-        raise FileError(f"{path}: no such file; check the path")
-    return path
 
 
 def _as_matrix(path: Path, X: Any) -> Any:
@@ -173,7 +171,9 @@ def _read_npz(path: Path, which: str) -> Any:
             if sparse_keys and which == "X":
                 from scipy import sparse  # noqa: PLC0415  (slow to import, seldom needed)
 
-                return sparse.csr_array(sparse.load_npz(path))
+                from .rows import as_csr  # noqa: PLC0415  (likewise)
+
+                return as_csr(sparse.load_npz(path))
             arrays = {
                 name: archive[name]
                 for name in archive.files
@@ -191,13 +191,11 @@ def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
     name = _choose(path, which, {name: len(entry["shape"]) for name, entry in header.items()})
     raw = mapped_tensor(path, offset, name, header[name])
     # safetensors' numpy interface knows no bfloat16, which is the upper half of a float32
-    return _widen_bf16(raw) if header[name]["dtype"] == "BF16" else raw
+    if header[name]["dtype"] != "BF16":
+        return raw
+    from .rows.bfloat import widen_bfloat  # noqa: PLC0415  (slow to import, seldom needed)
 
-
-def _widen_bf16(raw: NDArray[np.uint16]) -> NDArray[np.float32]:
-    out = np.empty(raw.shape, np.uint32)
-    np.left_shift(raw, 16, out=out, dtype=np.uint32)
-    return out.view(np.float32)
+    return widen_bfloat(raw)
 
 
 def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
@@ -218,8 +216,11 @@ def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
 def _read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDArray[Any]]:
     from sklearn.datasets import load_svmlight_file  # noqa: PLC0415  (slow to import)
 
+    from .rows import as_csr  # noqa: PLC0415  (likewise)
+
     try:
         X, y = load_svmlight_file(path, n_features=n_features)
+        X = as_csr(X)
     except Exception as error:
         raise unreadable(path, "an svmlight file", error) from error
     whole = np.rint(y)

@@ -8,10 +8,12 @@ The document lies in the file's `__metadata__` under FORMAT:
     params      constructor settings, without callbacks; random_state and validation only where
                 they are numbers
     arrays      name -> dtype of the tensors
-    strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_)
+    strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_), of which
+                the dtype says whether they are objects; they are as wide as their longest
     values      name -> number, flag or list (n_features_in_, n_iter_, multilabel_, trace_, ...)
 
 and beside it `sha256` of the document and the tensors, for damage a truncation check cannot see.
+Nothing in a file is believed: its parts are checked one against the other.
 """
 
 import hashlib
@@ -25,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import __version__
-from .storage import FileError, PathLike, write_whole
+from .storage import FileError, PathLike, plain_file, write_whole
 
 FORMAT = "slender-model"
 VERSION = 1
@@ -52,10 +54,16 @@ def save_model(model: Any, path: PathLike) -> None:
     from safetensors.numpy import save  # noqa: PLC0415
     from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  (slow to import)
 
+    from .estimators.linear import check_parts  # noqa: PLC0415  (likewise)
+
     name = type(model).__name__
     if name not in ESTIMATORS or type(model) is not _class(name):
         raise FileError(f"{name} cannot be saved; slender saves {', '.join(ESTIMATORS)}")
     check_is_fitted(model)
+    try:
+        check_parts(model)
+    except ValueError as error:
+        raise FileError(f"{path}: this model cannot be saved: {error}") from error
     document, arrays = _describe(model)
     text = json.dumps(document)
     metadata = {FORMAT: text, "sha256": _digest(text, arrays)}
@@ -68,12 +76,16 @@ def load_model(path: PathLike) -> Any:
 
     The solver's state is not in the file: a loaded model predicts; it does not go on fitting.
     """
+    from .estimators.linear import check_parts  # noqa: PLC0415  (slow to import)
+
     text, arrays = _read(Path(path))
     try:
-        return _restore(json.loads(text), arrays)
+        model = _restore(json.loads(text), arrays)
+        check_parts(model)
+        return model
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FileError(f"{path}: not a model that can be read ({error}); save it again") from error
 
 
@@ -92,7 +104,7 @@ def _describe(model: Any) -> tuple[dict[str, Any], Arrays]:
     strings: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for name, value in vars(model).items():
-        if not name.endswith("_") or name.startswith("_") or name in NOT_SAVED:
+        if not _kept(name):
             continue
         if not isinstance(value, np.ndarray):
             values[name] = _plain(name, value)
@@ -128,14 +140,35 @@ def _restore(document: Mapping[str, Any], arrays: Arrays) -> Any:
     if name not in ESTIMATORS:
         raise FileError(f"a model of class {name}, which slender {__version__} does not know")
     params = {key: _from_plain(value) for key, value in document["params"].items()}
+    fitted = {
+        **{key: _numbers(key, dtype, arrays[key]) for key, dtype in document["arrays"].items()},
+        **{key: _strings(key, **entry) for key, entry in document["strings"].items()},
+        **{key: _from_plain(value) for key, value in document["values"].items()},
+    }
     model = _class(name)(**params)
-    for key, dtype in document["arrays"].items():
-        setattr(model, key, arrays[key].astype(dtype, copy=False))
-    for key, entry in document["strings"].items():
-        setattr(model, key, np.array(entry["values"], np.dtype(entry["dtype"])))
-    for key, value in document["values"].items():
-        setattr(model, key, _from_plain(value))
+    for key, value in fitted.items():
+        if not _kept(key):
+            raise ValueError(f"{key} is no fitted attribute")
+        setattr(model, key, value)
     return model
+
+
+def _kept(name: str) -> bool:
+    """Is this the name of a fitted attribute that files hold?"""
+    return name.endswith("_") and not name.startswith("_") and name not in NOT_SAVED
+
+
+def _numbers(name: str, dtype: str, array: NDArray[Any]) -> NDArray[Any]:
+    """A tensor in the byte order that it had; no other dtype, which might be of any size."""
+    if np.dtype(dtype).newbyteorder("<") != array.dtype.newbyteorder("<"):
+        raise ValueError(f"{name} is a tensor of {array.dtype}, not of the dtype {dtype!r}")
+    return array.astype(dtype, copy=False)
+
+
+def _strings(name: str, dtype: str, values: list[str]) -> NDArray[Any]:
+    if dtype[:2] not in ("<U", ">U", "|O"):
+        raise ValueError(f"{name} has dtype {dtype!r}, which is none of strings")
+    return np.array(values, object if dtype == "|O" else str)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -179,10 +212,7 @@ def _read(path: Path) -> tuple[str, Arrays]:
     """The document and the tensors, if the file is ours and undamaged."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
-    if path.is_dir():
-        raise FileError(f"{path}: is a folder; a slender model is one file")
-    if not path.exists():
-        raise FileError(f"{path}: no such file; check the path")
+    plain_file(path)
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

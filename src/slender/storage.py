@@ -37,6 +37,18 @@ class FileError(ValueError):
     """A file that cannot be used: what, where, and what to do, in one line."""
 
 
+def plain_file(path: PathLike) -> Path:
+    """The path, if a plain file lies there: a pipe would be waited for without end."""
+    path = Path(path)
+    if path.is_dir():
+        raise FileError(f"{path}: is a folder; give a file in it")
+    if not path.exists():
+        raise FileError(f"{path}: no such file; check the path")
+    if not path.is_file():
+        raise FileError(f"{path}: is no plain file; save what it gives to one, and name that")
+    return path
+
+
 def unreadable(path: Path, what: str, error: Exception) -> FileError:
     if isinstance(error, PermissionError):
         return FileError(f"{path}: permission denied; check who may read it")

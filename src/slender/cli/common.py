@@ -136,7 +136,7 @@ def write_json(results: dict[str, Any], name: str | None) -> None:
 
     if name is None:
         return
-    text = json.dumps(_finite(results), indent=2, allow_nan=False) + "\n"
+    text = json.dumps(finite(results), indent=2, allow_nan=False) + "\n"
     if name == "-":
         with standard_output() as out:
             out.write(text)
@@ -144,12 +144,12 @@ def write_json(results: dict[str, Any], name: str | None) -> None:
         write_whole(name, lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """JSON has no NaN and no infinity: null stands for them."""
     if isinstance(value, dict):
-        return {name: _finite(of) for name, of in value.items()}
+        return {name: finite(of) for name, of in value.items()}
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

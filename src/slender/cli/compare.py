@@ -23,6 +23,7 @@ from .common import (
     check_outputs,
     check_plot,
     columns,
+    finite,
     interruptible,
     say,
     show,
@@ -220,7 +221,7 @@ def _rates(text: str) -> Any:
 
 
 def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[str, Any]:
-    from ..lab.comparison import Ledger
+    from ..lab.comparison import Ledger, checksum
     from ..lab.comparison import compare as carry_out
     from ..lab.measures import large_scale, summary
 
@@ -230,6 +231,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
             "finished": bool(more),
             "planned": plan.fits,
             **more,
+            "checksum": checksum(finite(fits)),
             "fits": fits,
         }
 
@@ -272,6 +274,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
 
 def _earlier(json: str | None, resume: bool) -> list[Any]:
     """The fits of the file to go on with."""
+    from ..lab.comparison import checksum
     from ..storage import FileError
 
     path = None if json in (None, "-") else Path(str(json))
@@ -283,6 +286,11 @@ def _earlier(json: str | None, resume: bool) -> list[Any]:
     if resume:
         if held is None and path.exists():
             raise FileError(f"{path}: not a file of slender compare; --resume needs one")
+        if held and held.get("checksum") != checksum(held["fits"]):
+            raise FileError(
+                f"{path}: its fits are not as they were written (checksum differs); give --json "
+                "another name, and no --resume, to fit them again"
+            )
         return list(held["fits"]) if held else []
     if held and not held["finished"]:
         raise FileError(
@@ -302,7 +310,7 @@ def _held(path: Path) -> Any:
         document = json.loads(path.read_text(encoding="utf-8"))
         ours = document["command"] == "compare" and {"finished", "planned"} <= document.keys()
         ours = ours and all(fit.keys() >= {*ASKED, "curve", "test"} for fit in document["fits"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return document if ours else None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.validation import check_length
+from ..estimators.validation import check_length, read_indicator, shown
 from ..metrics import calibration_error
 from ..rows import blocks
 
@@ -86,7 +86,8 @@ def evaluate(model: Any, X: Any, y: NDArray[Any]) -> Scores:
     if multilabel:
         if y.shape[1] != C:
             raise ValueError(f"y has {y.shape[1]} columns but the model has {C} classes")
-        right = np.take_along_axis(y != 0, best, axis=1)
+        y = read_indicator(y)
+        right = np.take_along_axis(y, best, axis=1)
         whole, hits, predicted, support = _indicator_hits(model, X, y)
     else:
         truth = _known(_places(y, model.classes_), y)
@@ -160,7 +161,7 @@ def _places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     if (labels.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
         raise ValueError(
             f"y holds {labels.dtype} but the model's classes are {classes.dtype} "
-            f"(such as {classes[0]!r}); give labels of the same kind"
+            f"(such as {shown(classes[0])}); give labels of the same kind"
         )
     order = np.argsort(classes)  # the columns of an indicator frame stand as their user put them
     place = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
@@ -170,28 +171,28 @@ def _places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
 def _known(truth: NDArray[np.intp], y: NDArray[Any]) -> NDArray[np.intp]:
     unknown = np.flatnonzero(truth < 0)
     if len(unknown) == len(truth):
-        raise ValueError(f"no label of y is a class of the model (the first is {y[0]!r})")
+        raise ValueError(f"no label of y is a class of the model (the first is {shown(y[0])})")
     if len(unknown):
         warnings.warn(
             f"{len(unknown)} rows have a label that the model does not know "
-            f"(the first is {y[unknown[0]]!r}); they count as wrong",
+            f"(the first is {shown(y[unknown[0]])}); they count as wrong",
             stacklevel=2,
         )
     return truth
 
 
 def _indicator_hits(
-    model: Any, X: Any, y: NDArray[Any]
+    model: Any, X: Any, y: NDArray[np.bool_]
 ) -> tuple[int, NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Rows that are right; per class: rows where it is there and predicted, predicted, there."""
     n, C = y.shape
     whole, hits, predicted = 0, np.zeros(C, np.intp), np.zeros(C, np.intp)
     for lo, hi in _blocks(model, n):
-        said, true = model.predict(X[lo:hi]) != 0, y[lo:hi] != 0
+        said, true = model.predict(X[lo:hi]) != 0, y[lo:hi]
         whole += int((said == true).all(axis=1).sum())
         hits += (said & true).sum(axis=0)
         predicted += said.sum(axis=0)
-    return whole, hits, predicted, (y != 0).sum(axis=0)
+    return whole, hits, predicted, y.sum(axis=0)
 
 
 class Watch:

@@ -25,6 +25,7 @@ from ..storage import (
     FileError,
     PathLike,
     mapped_tensor,
+    plain_file,
     safetensors_header,
     unreadable,
     write_whole,
@@ -33,6 +34,8 @@ from ..storage import (
 FORMAT = "slender-codes"
 VERSION = 1
 NAMES = {np.dtype(DTYPES[name]): name for name in ("F32", "F64", "U8")}
+KINDS = {"codebooks": ("F32", "F64"), "codes": ("U8",), "sha256": ("U8",)}
+NDIMS = {"codebooks": 3, "codes": 2, "sha256": 1}
 DIGEST = 32
 CHUNK = 16 * 2**20  # bytes of codes the checksum reads at a time
 
@@ -82,14 +85,12 @@ def _put(file: BinaryIO, digest: Any, array: NDArray[Any]) -> None:
 
 def read_codes(path: PathLike, check: bool = True) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """(codes, codebooks) of a file; the codes are a memory map."""
-    path = Path(path)
-    if not path.exists():
-        raise FileError(f"{path}: no such file; check the path")
+    path = plain_file(path)
     try:
         return _read(path, check)
     except FileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
         raise unreadable(path, "a file of compressed rows", error) from error
 
 
@@ -107,6 +108,13 @@ def _read(path: Path, check: bool) -> tuple[NDArray[np.uint8], NDArray[Any]]:
             f"{document['slender']}; slender {__version__} reads up to format {VERSION}: "
             "upgrade slender"
         )
+    for name, allowed in KINDS.items():
+        dtype, shape = header[name]["dtype"], header[name]["shape"]
+        if dtype not in allowed or len(shape) != NDIMS[name]:  # bfloat16 would become integers, say
+            raise FileError(
+                f"{path}: {name} have dtype {dtype} and shape {shape}, where "
+                f"{' or '.join(allowed)} of {NDIMS[name]} dimensions belong; compress again"
+            )
     codebooks = np.array(mapped_tensor(path, offset, "codebooks", header["codebooks"]))
     codes = mapped_tensor(path, offset, "codes", header["codes"])
     if check:

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from ..rows import CodeRows
+from ..rows.base import compute_dtype
 from ..rows.lookup import CENTROIDS
-from ..storage import PathLike
+from ..storage import FileError, PathLike
 from .format import read_codes, write_codes
 
 
@@ -53,9 +54,9 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
                 f"codebooks must have shape (n_sq, {CENTROIDS}, d_sq) with n_sq={codes.shape[1]} "
                 f"parts as in codes; these have shape {codebooks.shape}"
             )
-        if codes.shape[1] == 0:
-            raise ValueError("codes have no column; a row needs one part at least")
-        codebooks = codebooks.astype(_arithmetic(codebooks.dtype), copy=False)
+        if codes.shape[1] == 0 or codebooks.shape[2] == 0:
+            raise ValueError("a row needs one part at least, and a part one number (d_sq >= 1)")
+        codebooks = codebooks.astype(compute_dtype(codebooks.dtype), copy=False)
         if not np.isfinite(codebooks).all():
             raise ValueError("codebooks contain NaN or infinity; train them on finite rows")
         self.codes, self.codebooks = codes, np.ascontiguousarray(codebooks)
@@ -117,7 +118,7 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         dtype = np.result_type(self.dtype, operand)
         if dtype.kind != "f":
             raise TypeError(f"a product with {operand.dtype} numbers; convert them to float")
-        return CodeRows(self.codes, self.codebooks.astype(_arithmetic(dtype), copy=False))
+        return CodeRows(self.codes, self.codebooks.astype(compute_dtype(dtype), copy=False))
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -131,10 +132,8 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
 
         `check=False` leaves out the checksum, which reads all codes once.
         """
-        return cls(*read_codes(path, check))
-
-
-def _arithmetic(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float64 for what is wider than float32, in this machine's byte order."""
-    wide = dtype.kind == "f" and dtype.itemsize > 4
-    return np.dtype(np.float64 if wide else np.float32)
+        codes, codebooks = read_codes(path, check)
+        try:
+            return cls(codes, codebooks)
+        except ValueError as error:
+            raise FileError(f"{path}: {error}") from error

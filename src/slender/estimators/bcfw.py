@@ -21,9 +21,10 @@ class BCFWClassifier(SVMClassifier):
 
     Minimises the practical's objective, Crammer and Singer's hinge and a penalty:
 
-        1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i } + mu/2 ‖W‖²,       s = W x
+        1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i } + mu/2 ‖W‖²,       s = W x,  n = Σ_i c_i
 
-    mu = 1/(n C) of LIBLINEAR's and scikit-learn's Crammer-Singer SVM.
+    mu = 1/(n C) of LIBLINEAR's and scikit-learn's Crammer-Singer SVM.  A row of weight 2 is two
+    rows.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class BCFWClassifier(SVMClassifier):
         practical has none.
     class_weight : dict, "balanced" or None
         Multiplies the weight of each row by its class's.
-    callbacks : list of callables, called with (record, weights) after each pass
+    callbacks : callable, or list of them, called with (record, weights) after each pass
         A true answer ends the fit.
     random_state : seed of the order of the blocks
 
@@ -111,7 +112,7 @@ class BCFWClassifier(SVMClassifier):
             rows = examples.rows
             sq = row_squares(rows)
             bias = self._constant(sq, examples)
-            U = examples.weight / (examples.n * self.mu)
+            U = examples.weight / (examples.total * self.mu)
             data = Data(rows, examples.y, U, sq + bias**2, bias)
             form, terms = Multiclass(examples.y), Terms(U, data.sq, bias)
             solver = FrankWolfe(self.batch_size or 1, bool(self.averaging))

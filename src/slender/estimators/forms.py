@@ -21,7 +21,7 @@ from ..rows import Rows
 from ..solvers.minibatch import AllClasses, EachClass
 from ..solvers.minibatch import Form as BatchForm
 from ..solvers.sampling import negatives_used
-from .validation import check_choice, check_positive
+from .validation import check_choice, check_positive, shown
 
 
 class Form(Protocol):
@@ -109,7 +109,7 @@ class OneVsRest:
             check_positive("negatives", self.negatives)
             if self.prior == "empirical" and not hasattr(self.loss, "logit"):
                 raise ValueError(
-                    f"negatives={self.negatives!r} shifts the prior, which loss={self.name!r} "
+                    f"negatives={shown(self.negatives)} shifts the prior, which loss={self.name!r} "
                     "cannot undo: use prior='uniform', negatives='all' or loss='logistic'"
                 )
 
@@ -188,8 +188,8 @@ class MultiClass:
         ):
             if given != default:
                 raise ValueError(
-                    f"{option}={given!r} belongs to one-vs-rest, but loss={self.name!r} compares "
-                    f"all classes of a row: use {option}={default!r}, or loss='logistic'"
+                    f"{option}={shown(given)} belongs to one-vs-rest, but loss={self.name!r} "
+                    f"compares all classes of a row: use {option}={default!r}, or loss='logistic'"
                 )
 
     def read(self, labels: Labels, n_class_rows: int) -> tuple[Labels, int]:

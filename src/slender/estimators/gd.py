@@ -47,7 +47,7 @@ class GDClassifier(MultinomialClassifier):
     fit_intercept : bool
     class_weight : None, "balanced" or dict
         Multiplies the weight of each row by its class's.
-    callbacks : list of callables, called with (record, weights) after each pass
+    callbacks : callable, or list of them, called with (record, weights) after each pass
         A true answer ends the fit.
     random_state : seed of the search for L
 
@@ -122,7 +122,7 @@ class GDClassifier(MultinomialClassifier):
                 clock,
                 lambda: problem.model(state.theta),
                 self.trace_,
-                self.callbacks or (),
+                self.callbacks,
             )
         self._keep(*problem.model(state.theta))
         self.gap_, self.objective_ = state.gap, float(state.objective)

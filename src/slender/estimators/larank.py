@@ -19,7 +19,8 @@ from .validation import check_positive, generator
 class LaRankClassifier(SVMClassifier):
     """Linear SVM by LaRank: online, no step size, a duality gap.
 
-    Two classes: the SVM of seed 002; more: Crammer and Singer's.  Minimises, divided by n C,
+    Two classes: the SVM of seed 002; more: Crammer and Singer's.  Minimises, divided by
+    C Σ_i c_i,
 
         ½ ‖W‖² + C Σ_i c_i loss_i,     loss_i = max(0, 1 - y_i wᵀx_i), or
                                        loss_i = max_k { s_ik + 1[k != y_i] - s_iy_i },  s = W x
@@ -52,7 +53,7 @@ class LaRankClassifier(SVMClassifier):
         slides have none.
     class_weight : dict, "balanced" or None
         Multiplies the weight of each row by its class's.
-    callbacks : list of callables, called with (record, weights) after each pass
+    callbacks : callable, or list of them, called with (record, weights) after each pass
         A true answer ends the fit.
     random_state : seed of the orders and draws
 
@@ -64,8 +65,8 @@ class LaRankClassifier(SVMClassifier):
         objective - optimum is at most this, rounding included; inf after a partial_fit that
         followed another, since the earlier rows are gone.
     objective_ : float
-        As above, divided by n C; of the rows at hand and of coef_ and intercept_ as they are kept,
-        computed in float64.
+        As above, divided by C Σ_i c_i; of the rows at hand and of coef_ and intercept_ as they are
+        kept, computed in float64.
     trace_ : list of dict
         A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), moves (that counted) and operations (products with a row of W), so far.
@@ -123,6 +124,7 @@ class LaRankClassifier(SVMClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LaRankClassifier":
         """Fit from W = 0 until the gap is small, or `passes` times over the data."""
         self._check()
+        self._streaming = False
         examples = self._read_examples(X, y, sample_weight)
         self._begin(examples)
         patterns = empty(len(examples.y), self._n_rows)
@@ -135,7 +137,7 @@ class LaRankClassifier(SVMClassifier):
         """One pass over these rows; support patterns of earlier calls are reprocessed with them.
 
         The first call fixes the classes (give `classes` if its rows do not hold them all).  The
-        rows of support patterns are kept, all others forgotten.
+        rows of support patterns are kept, also in a pickle, all others forgotten.
         """
         self._check()
         first = not hasattr(self, "_stream")
@@ -148,12 +150,14 @@ class LaRankClassifier(SVMClassifier):
         known = given if first else self.classes_
         fresh = self._read_examples(X, y, sample_weight, reset=first, classes=known)
         patterns = empty(len(fresh.y), self._n_rows)
+        self._streaming = True
         if first:
             self._begin(fresh)
             self._advance(fresh, patterns, 0, 1)
             return self
         kept, old = self._support()
         self._n_seen += fresh.n
+        self._total_seen += fresh.total
         self._advance(_joined(kept, fresh), joined(old, patterns), len(kept.y), 1)
         return self
 
@@ -169,7 +173,10 @@ class LaRankClassifier(SVMClassifier):
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        state.pop("_stream", None)  # rows of the training set have no place in a pickle
+        if "_stream" in state:
+            del state["_stream"]
+            if self._streaming:  # else it may be most of a training set that nobody will go on with
+                state["_stream"] = self._support()
         return state
 
     @property
@@ -177,7 +184,7 @@ class LaRankClassifier(SVMClassifier):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _begin(self, examples: Examples) -> None:
-        self._n_seen = examples.n
+        self._n_seen, self._total_seen = examples.n, examples.total
         self._bias: float | None = None
         self._rng = generator(self.random_state)
         self._clock = Clock()
@@ -209,7 +216,7 @@ class LaRankClassifier(SVMClassifier):
             visits = np.flatnonzero(examples.weight)
             visits = visits[visits >= n_kept]
             ascent = Ascent(form, rows, terms, solver, patterns, n_rows, visits, bool(self.active))
-        mu = 1.0 / (self._n_seen * self.C)
+        mu = 1.0 / (self._total_seen * self.C)
 
         def epoch() -> Record:
             ascent.sweep(self._rng)

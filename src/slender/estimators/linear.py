@@ -1,6 +1,7 @@
 """What every fitted linear classifier does: scores by row blocks, predictions, probabilities."""
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..rows import Rows
-from .validation import check_block, read_rows
+from .validation import check_block, check_positive, read_rows
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):
@@ -23,6 +24,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     intercept_: NDArray[Any]
     classes_: NDArray[Any]
     multilabel_: bool
+    n_features_in_: int
     link: ClassVar[Literal["softmax"] | None] = None  # how scores become probabilities, if they do
 
     def __sklearn_tags__(self) -> Any:
@@ -104,6 +106,13 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _weights_dtype(self) -> Any:
         return self.coef_.dtype
 
+    def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
+        """The arrays that predictions use, and their shapes for C class rows and d features."""
+        return {"coef_": (C, d), "intercept_": (C,)}
+
+    def _check_use(self) -> None:
+        """Raise on a setting that predictions use and that cannot be."""
+
     def _linear(self, block: Any) -> NDArray[Any]:
         """A block's scores, without intercepts."""
         return np.asarray(block @ self.coef_.T)
@@ -128,6 +137,34 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:
         raise NotImplementedError
+
+
+def check_parts(model: LinearClassifier) -> None:
+    """Raise unless the fitted parts of a model belong together, as after a fit they do."""
+    classes, d = model.classes_, model.n_features_in_
+    check_positive("n_features_in_", d, kind=Integral)
+    multilabel = bool(model.multilabel_)
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 - multilabel:
+        raise ValueError("classes_ is no list of two classes or more")
+    if not (classes[1:] > classes[:-1]).all():
+        raise ValueError("classes_ are not in increasing order, each once")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and np.shape(names) != (d,):
+        raise ValueError(f"feature_names_in_ are not {d}, the number of features")
+    C = 1 if len(classes) == 2 and not multilabel else len(classes)
+    for name, shape in model._shapes(C, d).items():
+        _check_part(name, getattr(model, name), shape)
+    model._check_use()
+
+
+def _check_part(name: str, part: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(part, np.ndarray) or part.dtype.kind != "f":
+        what = part.dtype if isinstance(part, np.ndarray) else type(part).__name__
+        raise ValueError(f"{name} holds {what}, not an array of floats")
+    if part.shape != shape:
+        raise ValueError(f"{name} has shape {part.shape}, where {shape} fits the other parts")
+    if not np.isfinite(part).all():
+        raise ValueError(f"{name} holds NaN or infinity: the fit diverged, or the file was changed")
 
 
 def _top_k(S: NDArray[Any], k: int) -> NDArray[np.intp]:

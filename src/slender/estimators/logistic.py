@@ -49,7 +49,7 @@ class LogisticClassifier(MultinomialClassifier):
         Multiplies the weight of each row by its class's.
     warm_start : bool, default False
         Start from the fitted coef_, where there is one for the same classes and features.
-    callbacks : list of callables, called with (record, weights) after each step
+    callbacks : callable, or list of them, called with (record, weights) after each step
         A true answer ends the fit.
     random_state : seed of the samples that curvature and line search look at
 
@@ -125,7 +125,7 @@ class LogisticClassifier(MultinomialClassifier):
                     clock,
                     solver.model,
                     self.trace_,
-                    self.callbacks or (),
+                    self.callbacks,
                 )
         except KeyboardInterrupt:
             if not self.trace_:

@@ -62,6 +62,9 @@ class MultinomialClassifier(LinearClassifier):
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, kind=int)
 
+    def _check_use(self) -> None:
+        check_positive("temperature_", self.temperature_)
+
     # -- what a warning says ---------------------------------------------------------------------
 
     def _proved(self) -> str:

@@ -156,7 +156,7 @@ class OneVsRestClassifier(LinearClassifier):
             self._clock,
             model,
             self.trace_,
-            self.callbacks or (),
+            self.callbacks,
             exact if self.objective == "exact" else None,
         )
         self.n_iter_ = int(self.trace_[-1]["passes"])
@@ -217,6 +217,12 @@ class OneVsRestClassifier(LinearClassifier):
         """Raise on a parameter that cannot be."""
         check_positive("passes", self.passes, kind=Integral)
         check_choice("objective", self.objective, ("estimate", "exact"))
+        self._form().check()
+
+    def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
+        return {**super()._shapes(C, d), "prior_shift_": (C,)}
+
+    def _check_use(self) -> None:
         self._form().check()
 
     # -- predicting ------------------------------------------------------------------------------

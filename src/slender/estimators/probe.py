@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ..metrics import measure
 from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
-from ..solvers.loop import Clock, Record, run
+from ..solvers.loop import Clock, Record, listed, run
 from ..solvers.newton import QuasiNewton
 from ..solvers.path import Walker, mean_record
 from .chosen import ChosenClassifier, best_of, several
@@ -69,7 +69,7 @@ class LinearProbe(ChosenClassifier):
         Fit a temperature for predict_proba on the held-out rows.
     tol, max_iter, fit_intercept, class_weight, random_state
         As in LogisticClassifier; max_iter is for each C.
-    callbacks : list of callables, called with (record of path_, weights) after each C
+    callbacks : callable, or list of them, called with (record of path_, weights) after each C
         A true answer ends the path.
 
     Attributes
@@ -178,7 +178,9 @@ class LinearProbe(ChosenClassifier):
                 if best_of(self.path_, self.select) == place:
                     kept[place] = walkers[0].model(), walkers[0].solver.pairs.copy()
                     kept.pop(min(kept) if len(kept) > KEPT else -1, None)
-                answers = [call(self.path_[-1], walkers[0].model) for call in self.callbacks or ()]
+                answers = [
+                    call(self.path_[-1], walkers[0].model) for call in listed(self.callbacks)
+                ]
                 if any(answers) or (not self.full and turned(self.path_, self.select)):
                     break
         except KeyboardInterrupt:
@@ -272,6 +274,10 @@ class LinearProbe(ChosenClassifier):
                 stacklevel=3,
             )
         return Cs
+
+    def _check_use(self) -> None:
+        super()._check_use()
+        check_choice("scale", self.scale, SCALES)
 
     def _check(self) -> None:
         super()._check()

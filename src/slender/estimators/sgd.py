@@ -12,7 +12,7 @@ from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
 from ..solvers.stochastic import Data, Stochastic
 from .forms import FORMS, Form
 from .one_vs_rest import Descent, OneVsRestClassifier
-from .validation import check_choice, check_positive
+from .validation import check_choice, check_positive, shown
 
 # The exponential loss is left out: its curvature has no bound, so no rate is safe for it.
 LOSSES = (*CALIBRATED_LOSSES, "hinge", *MULTICLASS_LOSSES)
@@ -128,8 +128,9 @@ class SGDClassifier(OneVsRestClassifier):
             check_positive("step", self.step)
         if self.batch_size > 1 and self.negatives != "all":
             raise ValueError(
-                f"negatives={self.negatives!r} gives each class rows of its own, but a batch of "
-                f"batch_size={self.batch_size} is one for all: use batch_size=1 or negatives='all'"
+                f"negatives={shown(self.negatives)} gives each class rows of its own, but a batch "
+                f"of batch_size={self.batch_size} is one for all: "
+                "use batch_size=1 or negatives='all'"
             )
 
     def _loss(self) -> Any:

@@ -58,7 +58,7 @@ class SLNDClassifier(OneVsRestClassifier):
     objective : {"estimate", "exact"}
         What trace_ reports: the mean loss over the visits of the pass, before their updates, or
         the exact objective (an extra pass, off the clock).
-    callbacks : list of callables or None
+    callbacks : callable, list of them, or None
         Each is called after every pass as `callback(record, weights)`, off the clock; `weights()`
         gives (coef, intercept) at that moment.  A true answer stops the fit.
     random_state : int, RandomState, Generator or None

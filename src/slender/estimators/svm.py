@@ -34,6 +34,11 @@ class Examples(NamedTuple):
         """Rows that count."""
         return int(np.count_nonzero(self.weight))
 
+    @property
+    def total(self) -> float:
+        """Σ c_i: how many rows they stand for."""
+        return float(self.weight.sum())
+
 
 class SVMClassifier(LinearClassifier):
     """Base of LaRankClassifier and BCFWClassifier: a duality gap after each pass.
@@ -78,8 +83,11 @@ class SVMClassifier(LinearClassifier):
         return Examples(rows, codes, weight)
 
     def _constant(self, sq: NDArray[np.float64], examples: Examples) -> float:
-        """The constant column: the root mean square norm of the rows that count."""
-        return float(np.sqrt(sq[examples.weight > 0].mean()) or 1.0) if self.fit_intercept else 0.0
+        """The constant column: the root mean square norm of the rows, by their weights."""
+        if not self.fit_intercept:
+            return 0.0
+        shares = examples.weight / examples.total
+        return float(np.sqrt(shares @ np.where(shares > 0.0, sq, 0.0)) or 1.0)
 
     def _epochs(
         self, epoch: Callable[[], Record], passes: int, at_rest: Callable[[], bool]
@@ -97,7 +105,7 @@ class SVMClassifier(LinearClassifier):
         weights: Callable[[], tuple[NDArray[Any], NDArray[Any]]],
     ) -> None:
         """Run the epochs and keep the model."""
-        run(epochs, clock, weights, self.trace_, self.callbacks or ())
+        run(epochs, clock, weights, self.trace_, self.callbacks)
         last = self.trace_[-1]
         self.gap_, self.objective_ = last["gap"], last["objective"]
         self.n_iter_ = int(last["passes"])

@@ -54,6 +54,10 @@ class LowRankClassifier(MultinomialClassifier):
     def _weights_dtype(self) -> Any:
         return self.U_.dtype
 
+    def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
+        r, n_classes = len(self.theta_), len(self.classes_)
+        return {"U_": (d, r), "theta_": (r,), "V_": (n_classes, r), "intercept_": (C,)}
+
     def _linear(self, block: Any) -> NDArray[Any]:
         left, (d, r) = self._left, self.U_.shape
         if r * (d + len(left)) < d * len(left):
@@ -99,7 +103,7 @@ class TraceNormClassifier(LowRankClassifier):
         Turn the atoms as well as weighing them (step 5 of the solver); False is the paper's
         algorithm, which reads X more often.
     class_weight : None, "balanced" or dict
-    callbacks : list of callables, called with (record, weights) after each step
+    callbacks : callable, or list of them, called with (record, weights) after each step
         A true answer ends the fit.
     random_state : seed
 
@@ -187,7 +191,7 @@ class TraceNormClassifier(LowRankClassifier):
                     clock,
                     lambda: weights(solver),
                     self.trace_,
-                    self.callbacks or (),
+                    self.callbacks,
                 )
         except KeyboardInterrupt:
             if not self.trace_:

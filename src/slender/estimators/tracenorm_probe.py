@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..problem.tracenorm import Factors
 from ..rows import one_blas_thread
-from ..solvers.loop import Clock, Record, run
+from ..solvers.loop import Clock, Record, listed, run
 from ..solvers.path import mean_record
 from ..solvers.rankone import PAIRS, RankOne
 from ..solvers.tracepath import TraceWalker, grid
@@ -54,7 +54,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     tol, max_iter, fit_intercept, pairs, turn, class_weight, random_state
         As in TraceNormClassifier; max_iter is for each pair.  The path goes to 3 tol, the final
         fit to tol.
-    callbacks : list of callables, called with (record of path_, weights) after each pair
+    callbacks : callable, or list of them, called with (record of path_, weights) after each pair
         A true answer ends the path.
 
     Attributes
@@ -171,7 +171,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
                 self.models_.append(walkers[0].solver.here.at)
                 answers = [
                     call(self.path_[-1], lambda: weights(walkers[0].solver))
-                    for call in self.callbacks or ()
+                    for call in listed(self.callbacks)
                 ]
                 if any(answers):
                     break

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -17,16 +18,23 @@ from sklearn.utils.validation import (
 
 from ..labels import Codes, Indicator, Labels, counts
 from ..problem import Weights
-from ..rows import Rows, as_rows, first_bad
+from ..rows import Rows, as_csr, as_rows, bfloat_bits, first_bad
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
     """X as a row store, its shape checked against what was fitted."""
-    if hasattr(X, "as_rows"):  # compressed rows, which scikit-learn would try to make an array of
-        _check_n_features(estimator, X, reset=reset)
+    if hasattr(X, "as_rows") or bfloat_bits(X) is not None:
+        # compressed rows, of which scikit-learn would try to make an array; and bfloat16
+        if len(X.shape) != 2:
+            raise ValueError(f"Expected 2D array, got one of shape {tuple(X.shape)}")
         if X.shape[0] == 0:
-            raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}); give one at least")
-        return X.as_rows()
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape={tuple(X.shape)}); give one at least"
+            )
+        _check_n_features(estimator, X, reset=reset)
+        return as_rows(X)
+    if sparse.issparse(X):
+        X = as_csr(X)
     X = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
     )
@@ -54,12 +62,14 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     """(labels, classes, class rows of the model) from one class per row or an indicator matrix."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if sparse.issparse(y):
+        y = as_csr(y, "y")
     if getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
-        Y = (y.toarray() if hasattr(y, "toarray") else np.asarray(y)).astype(bool)
+        Y = read_indicator(y)
         check_length(len(Y), n)
         if classes is not None and len(classes) != Y.shape[1]:
             raise ValueError(f"y has {Y.shape[1]} columns but classes names {len(classes)}")
@@ -70,7 +80,7 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
                 f"y has the columns {', '.join(own)}, but the classes are "
                 f"{', '.join(map(str, names))}; give y's columns in this order"
             )
-        return Indicator(np.ascontiguousarray(Y)), names, Y.shape[1]
+        return Indicator(Y), names, Y.shape[1]
     if kind == "multiclass-multioutput":
         raise ValueError("y has several columns of more than two values; fit one model a column")
     y = column_or_1d(y, warn=True)
@@ -102,6 +112,19 @@ def _column_names(y: Any, count: int) -> NDArray[Any]:
     return np.array(names)
 
 
+def read_indicator(y: Any) -> NDArray[np.bool_]:
+    """Which classes each row has, from a matrix of 0 and 1."""
+    Y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
+    if not ((Y == 0) | (Y == 1)).all():
+        found = np.unique(Y)
+        values = " and ".join(map(shown, found)) if len(found) < 3 else "other numbers"
+        raise ValueError(
+            f"y is a matrix of {values}; an indicator matrix has 1 where a row has the class and "
+            f"0 where it has not, here perhaps (y == {shown(found[-1])}).astype(int)"
+        )
+    return np.ascontiguousarray(Y, dtype=bool)
+
+
 def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
     """One class per row, by its index; the estimator's classes_ are set."""
     labels, estimator.classes_, _ = read_labels(y, n, classes)
@@ -113,9 +136,9 @@ def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[n
     return labels.codes
 
 
-def shown(label: Any) -> str:
-    """A label as its user wrote it: 'cat' or 3, not np.int64(3)."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
+def shown(value: Any) -> str:
+    """A label or a setting as its user wrote it: 'cat' or 3, not np.int64(3)."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def check_length(n_labels: int, n_rows: int) -> None:
@@ -193,13 +216,13 @@ def check_positive(name: str, number: Any, kind: type = Real, zero: bool = False
     if not of_kind or not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         bound = ">= 0" if zero else "> 0"
         what = "an integer" if kind is Integral else "a number"
-        raise ValueError(f"{name}={number!r} must be {what} {bound}")
+        raise ValueError(f"{name}={shown(number)} must be {what} {bound}")
 
 
 def check_choice(name: str, given: Any, choices: tuple[Any, ...]) -> None:
     """Raise unless the parameter is one of the choices."""
     if given not in choices:
-        raise ValueError(f"{name}={given!r} must be one of {list(choices)}")
+        raise ValueError(f"{name}={shown(given)} must be one of {list(choices)}")
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -10,6 +10,7 @@ a fingerprint of the rows included: what a ledger holds is never fitted again, a
 something else.
 """
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,6 +124,11 @@ class Ledger:
 
 def _asked(fit: Mapping[str, Any]) -> str:
     return json.dumps([fit[name] for name in ASKED], sort_keys=True)
+
+
+def checksum(fits: list[Fit]) -> str:
+    """Of fits as JSON keeps them: what was edited since is not taken for a result."""
+    return hashlib.blake2b(json.dumps(fits, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 class Outcome(NamedTuple):

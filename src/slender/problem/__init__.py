@@ -6,7 +6,8 @@
 
 The mean over rows, not the sum: scikit-learn's C is 1/(n lam).  The intercept b is not penalised.
 c_i is the example's weight times its class's (1 where none was given); n counts the rows of
-positive weight.
+positive weight, but for the SVM's dual solvers, which divide by Σ c_i: there a row of weight 2 is
+two rows.
 """
 
 from .multiclass import multiclass

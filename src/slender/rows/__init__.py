@@ -5,6 +5,7 @@ for the verbs, and `blocks` for what can be done with a block of rows.
 """
 
 from .base import Rows, blocks
+from .bfloat import bfloat_bits
 from .blas import one_blas_thread
 from .blocks import (
     add_product,
@@ -20,6 +21,7 @@ from .convert import as_rows, stack
 from .csr import CSRRows
 from .dense import DenseRows
 from .normalised import NormalisedRows
+from .structure import as_csr
 from .subset import SubsetRows
 from .threads import map_blocks
 
@@ -32,7 +34,9 @@ __all__ = [
     "SubsetRows",
     "add_product",
     "as_array",
+    "as_csr",
     "as_rows",
+    "bfloat_bits",
     "blocks",
     "column_squares",
     "first_bad",

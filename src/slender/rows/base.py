@@ -10,7 +10,8 @@
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that nothing is ever widened or copied whole
 
 A kernel reads what `take` returned through `dot(X, i, w)` and `axpy(X, a, i, w)` (kernel.py).
-float64 rows compute in float64; everything narrower (float32, float16, integers) in float32.
+Rows whose numbers float32 holds exactly (float32, float16, integers of 16 bits) compute in float32,
+all others in float64.
 """
 
 from abc import ABC, abstractmethod
@@ -42,8 +43,8 @@ def blocks(n: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[t
 
 
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float64 stays float64; all else is computed in float32."""
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    """float32 where it holds every number of the dtype exactly, float64 for all else."""
+    return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
 
 
 class Rows(ABC):

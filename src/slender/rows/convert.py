@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from .base import Rows
+from .bfloat import BFloatRows, bfloat_bits
 from .csr import CSRRows
 from .dense import DenseRows
 
@@ -16,6 +17,9 @@ def as_rows(X: Any) -> Rows:
         return X
     if hasattr(X, "as_rows"):
         return X.as_rows()
+    bits = bfloat_bits(X)
+    if bits is not None:
+        return BFloatRows(bits)
     return CSRRows(X) if sparse.issparse(X) else DenseRows(X)
 
 

@@ -1,4 +1,4 @@
-"""Dense rows: an array or memory map of float64, float32, float16 or small integers."""
+"""Dense rows: an array or memory map of floats or integers of any size and byte order."""
 
 from typing import Any
 

@@ -63,7 +63,7 @@ class Data(NamedTuple):
 
     rows: Rows
     y: NDArray[np.int32]  # (n,)
-    U: NDArray[np.float64]  # (n,) the bound of each example, c_i/(n mu)
+    U: NDArray[np.float64]  # (n,) the bound of each example, c_i/(mu Σ c)
     sq: NDArray[np.float64]  # (n,) ‖[x_i, bias]‖²
     bias: float
 

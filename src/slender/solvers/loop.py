@@ -31,12 +31,19 @@ class Clock:
         self.seconds += perf_counter() - self._start
 
 
+def listed(callbacks: Callback | Sequence[Callback] | None) -> Sequence[Callback]:
+    """One callback, several or none, as a user gives them."""
+    if callbacks is None:
+        return ()
+    return (callbacks,) if callable(callbacks) else callbacks
+
+
 def run(
     epochs: Iterable[Callable[[], Record]],
     clock: Clock,
     weights: Weights,
     trace: list[Record],
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] | None = None,
     evaluate: Callable[[], float] | None = None,
 ) -> None:
     """Run each epoch under the clock and add its record to the trace.
@@ -54,7 +61,7 @@ def run(
         trace.append(record)
         note(record)
         # every callback sees every record, also the one at which another asks to stop
-        answers = [callback(record, weights) for callback in callbacks]
+        answers = [callback(record, weights) for callback in listed(callbacks)]
         if any(answers):
             break
 

@@ -1,0 +1,41 @@
+"""bfloat16, the upper half of a float32: NumPy has no such numbers, ml_dtypes and torch have.
+
+Neither is imported here: whoever gives us such rows has done so.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dense import DenseRows
+
+
+def bfloat_bits(X: Any) -> NDArray[np.uint16] | None:
+    """The bits of an array or tensor of bfloat16, which it shares; None for anything else."""
+    name = str(getattr(X, "dtype", None))
+    if name == "torch.bfloat16":
+        torch = sys.modules["torch"]
+        return np.asarray(X.detach().cpu().view(torch.int16).numpy()).view(np.uint16)
+    if name == "bfloat16" and isinstance(X, np.ndarray):
+        return X.view(np.uint16)
+    return None
+
+
+def widen_bfloat(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """The numbers as float32."""
+    out = np.empty(bits.shape, np.uint32)
+    np.left_shift(bits, 16, out=out, dtype=np.uint32)
+    return out.view(np.float32)
+
+
+class BFloatRows(DenseRows):
+    """Rows of bfloat16 by their bits, widened block by block, never whole."""
+
+    def __init__(self, bits: NDArray[np.uint16]) -> None:
+        super().__init__(bits)
+        self._readable = False
+
+    def _widened(self, block: NDArray[Any]) -> NDArray[Any]:
+        return widen_bfloat(block)
