@@ -69,6 +69,18 @@ def test_the_model_of_the_library(here, path):
     (marked,) = [line for line in out.splitlines() if line.lstrip().startswith(">")]
     assert float(marked.split()[1]) == pytest.approx(probe.C_, rel=1e-2)
     assert "test" not in out
+    assert marked.count("±") == 2  # of top-1 and of the log loss
+
+
+def test_a_scorer_has_a_column(here, path):
+    code, out, err = path(*FILES, *QUICK, "--select", "f1_macro")
+    assert (code, err) == (0, "")
+    assert "f1_macro" in out
+    assert load_model("probe").select == "f1_macro"
+    results = results_of(path(*FILES, *QUICK, "--select", "f1_macro", "--json", "-"))
+    best = max(results["path"], key=lambda record: record["f1_macro"])
+    assert results["C"] == best["C"]
+    assert results["select"] == "f1_macro"
 
 
 def test_for_machines(here, path):
@@ -206,6 +218,25 @@ def test_plot_from_python(tmp_path):
     assert (upper.get_xscale(), lower.get_ylabel()) == ("log", "validation log-loss")
     with pytest.raises(ValueError, match="no known format of figures"):
         plot_path(records, 1.0, tmp_path / "path.gif")
+
+
+def test_plots_show_standard_errors_and_fit_what_matters():
+    """The bad accuracies of tiny C leave the axes; bands are a standard error on either side."""
+    top1 = {1e-6: 0.1, 1e-5: 0.1, 1e-4: 0.1, 0.01: 0.5, 0.1: 0.85, 1.0: 0.9, 10.0: 0.88}
+    records = [
+        {"C": C, "top1": a, "top1_error": 0.02, "mean_per_class": a, "log_loss": 2 - a,
+         "log_loss_error": 0.1}
+        for C, a in top1.items()
+    ]  # fmt: skip
+    upper, lower = plot_path(records, 1.0).axes
+    (band,) = upper.collections
+    box = band.get_datalim(upper.transData)
+    assert (box.y0, box.y1) == pytest.approx((0.08, 0.92))
+    assert len(lower.collections) == 1
+    low, high = upper.get_ylim()
+    assert 0.8 < low < 0.83
+    assert 0.92 < high < 0.95
+    assert 1e-3 < upper.get_xlim()[0] < 0.01
 
 
 def test_plot_without_matplotlib_is_refused_before_the_work(here, path, monkeypatch):

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, log_loss, top_k_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss, top_k_accuracy_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -141,6 +141,54 @@ def test_log_loss_decides_among_accuracies_that_rows_cannot_tell_apart():
     for record, balanced in zip(records, (0.1, 0.9, 0.2, 0.3, 0.4, 0.5), strict=True):
         record["mean_per_class"] = balanced
     assert best_of(records, "balanced_accuracy") == 1
+
+
+SCORERS = ("f1_macro", "matthews_corrcoef", "roc_auc_ovr", "top_k_accuracy", "neg_brier_score")
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@pytest.mark.parametrize("scale", ["none", "l2"])
+def test_a_scorer_of_sklearn_chooses(data, name, scale):
+    """Its figures are those of the fitted model on the held-out rows."""
+    X_val, y_val = data.X_test, data.y_test
+    names = np.array(list("abcdefgh"))
+    options = {"select": name, "validation": (X_val, names[y_val]), "scale": scale}
+    probe = LinearProbe([0.001, 0.1, 10.0], full=True, tol=1e-4, random_state=0, **options)
+    probe.fit(data.X_train, names[data.y_train])
+    best = max(probe.path_, key=lambda record: record[name])
+    assert probe.C_ == best["C"]
+    assert best[name] == pytest.approx(get_scorer(name)(probe, X_val, names[y_val]), abs=0.01)
+
+
+def test_a_scorer_of_two_classes():
+    X, y = load_digits(return_X_y=True)
+    probe = LinearProbe([1e-5, 1e-3, 1e-1], select="roc_auc", random_state=0)
+    probe.fit(X[:600], y[:600] > 4)
+    assert 0.8 < max(record["roc_auc"] for record in probe.path_) <= 1.0
+
+
+def test_neg_log_loss_is_log_loss():
+    """Also where the held-out rows lack a class, which scikit-learn's own scorer refuses."""
+    records = path(0.88, 0.89, 0.90, rising=False)
+    assert best_of(records, "neg_log_loss") == best_of(records, "log_loss") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("likelihood", "must be one of .* or the name of a scikit-learn scorer"),
+        (None, "must be one of"),
+        ("r2", "judges numbers, not classes"),
+        ("f1", "cannot judge the held-out rows .*multiclass.*f1_macro"),
+        ("f1_samples", "cannot judge the held-out rows"),
+    ],
+)
+def test_a_scorer_that_cannot_judge_is_refused_before_the_work(data, name, words):
+    seen = []
+    probe = LinearProbe(3, select=name, callbacks=[lambda r, w: seen.append(r)])
+    with pytest.raises(ValueError, match=words):
+        probe.fit(data.X_train, data.y_train)
+    assert not seen
 
 
 def test_callbacks_see_every_c_and_a_seed_repeats_the_fit(data):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import balanced_accuracy_score, log_loss, top_k_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss, top_k_accuracy_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -131,6 +131,18 @@ def test_the_path_is_that_of_cold_fits_in_fewer_passes(data):
         assert record["log_loss"] == pytest.approx(log_loss(y_val, P), rel=1e-4)
     assert probe.lambda1_max_ == pytest.approx(cold.lambda1_max_)
     assert sum(record["passes"] for record in probe.path_) < 0.6 * cold_passes
+
+
+@pytest.mark.parametrize("name", ["f1_macro", "roc_auc_ovr"])
+def test_a_scorer_of_sklearn_chooses(data, name):
+    held_out = data.X_test, data.y_test
+    probe = TraceNormProbe(3, 2, select=name, validation=held_out, fit_intercept=True)
+    probe.set_params(random_state=0).fit(data.X_train, data.y_train)
+    best = max(probe.path_, key=lambda record: record[name])
+    assert (probe.lambda1_, probe.lambda2_) == (best["lambda1"], best["lambda2"])
+    assert best[name] == pytest.approx(get_scorer(name)(probe, *held_out), abs=0.01)
+    with pytest.raises(ValueError, match="select='f1' cannot judge"):
+        TraceNormProbe(3, 2, select="f1").fit(data.X_train, data.y_train)
 
 
 def without_seconds(path):

@@ -37,10 +37,8 @@ COLUMNS = {
     "top-5": ("top5", ".4f"),
     "per class": ("mean_per_class", ".4f"),
     "log loss": ("log_loss", ".4f"),
-    "passes": ("passes", ".0f"),
-    "seconds": ("seconds", ".2f"),
 }
-
+COST = {"passes": ("passes", ".0f"), "seconds": ("seconds", ".2f")}
 
 CHOSEN = ("C", "lambda1", "lambda2", "rank")
 ONLY = {  # options of one penalty alone
@@ -89,7 +87,10 @@ def path(
     scale: Annotated[str | None, typer.Option(help="none, l2 or standard.")] = None,
     select: Annotated[
         str | None,
-        typer.Option(help="auto, accuracy, balanced_accuracy or log_loss: what chooses."),
+        typer.Option(
+            help="What chooses: auto, accuracy, balanced_accuracy, log_loss or a scikit-learn "
+            "scorer, f1_macro."
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Every C; do not stop past the best.")
@@ -164,6 +165,7 @@ def path(
         "features": data[0].shape[1],
         "classes": len(model.classes_),
         "penalty": penalty,
+        "select": model.select,
         "validation": words,
         "finished": not ending.ended,
         **_chosen(model, penalty),
@@ -318,18 +320,29 @@ def _table(results: dict[str, Any]) -> Any:
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     own = L2 if results["penalty"] == "l2" else TRACE
-    wanted = {**own, **COLUMNS}
+    wanted = {**own, **COLUMNS, **_scorer(results), **COST}
     for column in ("", *wanted):
         table.add_column(column, justify="right", no_wrap=True)
     for record in results["path"]:
-        cells = [
-            "-" if record.get(name) is None else format(record[name], style)
-            for name, style in wanted.values()
-        ]
+        cells = [_cell(record, *column) for column in wanted.values()]
         penalties = [name for name, _ in own.values() if name in results and name != "rank"]
         chosen = all(record[name] == results[name] for name in penalties)
         table.add_row(">" if chosen else "", *cells)
     return table
+
+
+def _scorer(results: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """A column for the score of scikit-learn that chose, if one did."""
+    name = results["select"]
+    return {name: (name, ".4f")} if name in results["path"][0] else {}
+
+
+def _cell(record: dict[str, Any], name: str, style: str) -> str:
+    """A figure, with its standard error where it has one."""
+    if record.get(name) is None:
+        return "-"
+    error = record.get(f"{name}_error")
+    return format(record[name], style) + ("" if error is None else f" ± {error:{style}}")
 
 
 def _lines(results: dict[str, Any]) -> dict[str, str]:

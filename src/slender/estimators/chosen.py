@@ -1,5 +1,6 @@
 """What the probes share: a penalty chosen on rows kept aside, and which rows those are."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -9,12 +10,23 @@ from numpy.typing import NDArray
 from ..problem import Multinomial
 from ..rows import Rows, SubsetRows
 from ..solvers.loop import Record
+from ..solvers.tracepath import HeldOut
 from . import splits
 from .multinomial import MultinomialClassifier
-from .validation import check_choice, check_finite, check_length, check_positive, read_rows, shown
+from .scorers import candidate, read_scorer, score
+from .validation import check_finite, check_length, check_positive, read_rows, shown
 
 HALF = 0.5  # standard errors of top-1 that may be given up for a lower log loss
-SELECTORS = {"auto": "", "accuracy": "top1", "balanced_accuracy": "mean_per_class", "log_loss": ""}
+# What `select` may be beside scikit-learn's scorers: a figure of path_, and whether more is better.
+SELECTORS = {
+    "auto": ("log_loss", -1.0),  # among those of nearly the best top1
+    "accuracy": ("top1", 1.0),
+    "balanced_accuracy": ("mean_per_class", 1.0),
+    "log_loss": ("log_loss", -1.0),
+    "neg_log_loss": ("log_loss", -1.0),
+}
+
+Judged = tuple[HeldOut, NDArray[Any], NDArray[Any]]  # rows, and weights and intercepts for them
 
 
 class ChosenClassifier(MultinomialClassifier):
@@ -29,7 +41,8 @@ class ChosenClassifier(MultinomialClassifier):
 
     def _check(self) -> None:
         super()._check()
-        check_choice("select", self.select, tuple(SELECTORS))
+        if self.select not in SELECTORS:
+            read_scorer(self.select, tuple(SELECTORS))
         if self.shots is not None:
             check_positive("shots", self.shots, kind=Integral)
         if isinstance(self.validation, Real):
@@ -85,9 +98,18 @@ class ChosenClassifier(MultinomialClassifier):
 
     def _held_out(
         self, rows: Rows, codes: NDArray[np.int32], columns: Any, part: splits.Part
-    ) -> tuple[Rows, NDArray[np.int32]]:
-        if not isinstance(self.validation, tuple):
-            return SubsetRows(rows, part.held_out), codes[part.held_out]
+    ) -> HeldOut:
+        """The rows that judge this part, and their classes."""
+        if isinstance(self.validation, tuple):
+            held_out = self._read_held_out(columns)
+        else:
+            held_out = SubsetRows(rows, part.held_out), codes[part.held_out]
+        C, d = len(self.classes_), rows.shape[1]
+        nothing = np.zeros((C, d), rows.dtype), np.zeros(C)
+        self._score(lambda: (held_out, *nothing))  # so that it raises before the work
+        return held_out
+
+    def _read_held_out(self, columns: Any) -> HeldOut:
         X_val, y_val = self.validation
         val = read_rows(self, X_val)
         check_finite(val)
@@ -101,6 +123,14 @@ class ChosenClassifier(MultinomialClassifier):
                 "leave its rows out"
             )
         return self._scaled_as(val, columns), place.astype(np.int32)
+
+    def _score(self, judged: Callable[[], Judged]) -> Record:
+        """The figure of scikit-learn that `select` names, if it does, of a model on its rows."""
+        if self.select in SELECTORS:
+            return {}
+        (rows, codes), W, b = judged()
+        model = candidate(self.classes_, W, b)
+        return {self.select: score(self.select, model, rows, self.classes_[codes])}
 
     def _scaled_as(self, rows: Rows, columns: NDArray[Any] | None) -> Rows:
         """Other rows, scaled as those that are fitted."""
@@ -121,11 +151,10 @@ def best_of(path: list[Record], select: str = "auto") -> int:
     alone is a noisy judge, flat over decades of C; log loss is a sharp one, and decides among
     values that top-1 cannot tell apart.
     """
-    if select == "log_loss":
-        return int(np.argmin([record["log_loss"] for record in path]))
-    if select != "auto":
-        return int(np.argmax([record[SELECTORS[select]] for record in path]))
-    best = path[int(np.argmax([record["top1"] for record in path]))]
-    least = best["top1"] - HALF * best["top1_error"]
-    losses = [record["log_loss"] if record["top1"] >= least else np.inf for record in path]
-    return int(np.argmin(losses))
+    name, sign = SELECTORS.get(select, (select, 1.0))
+    figures = np.array([sign * record[name] for record in path])
+    if select == "auto":
+        top1 = np.array([record["top1"] for record in path])
+        best = path[int(np.argmax(top1))]
+        figures[top1 < best["top1"] - HALF * best["top1_error"]] = -np.inf
+    return int(np.argmax(figures))

@@ -15,7 +15,7 @@ from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
 from ..solvers.path import Walker, mean_record
-from .chosen import ChosenClassifier, best_of, several
+from .chosen import SELECTORS, ChosenClassifier, best_of, several
 from .logistic import descend
 from .multinomial import warn
 from .validation import (
@@ -58,9 +58,10 @@ class LinearProbe(ChosenClassifier):
     scale : "none", "l2" or "standard"
         Rows of norm 1, or columns of variance 1.  The latter is folded into coef_; either way the
         model takes raw features.
-    select : "auto", "accuracy", "balanced_accuracy" or "log_loss"
+    select : "auto", "accuracy", "balanced_accuracy", "log_loss" or a scorer of scikit-learn
         What chooses C on the held-out rows.  "auto": among the values within half a standard error
-        of the best top-1 accuracy, the one of least log loss.
+        of the best top-1 accuracy, the one of least log loss.  A scorer is given by its name
+        ("f1_macro"); those that take probabilities hold them for all held-out rows.
     refit : bool, default True
         Fit the chosen C to all rows of X; else keep the model of the training part.
     full : bool, default False
@@ -78,7 +79,8 @@ class LinearProbe(ChosenClassifier):
         The C that `select` chose, the smallest of equals.
     path_ : list of dict
         For each C: objective, gap, and on the held-out rows top1, top5, mean_per_class, log_loss,
-        standard errors top1_error and log_loss_error; passes, seconds.  Folds are averaged.  Each C
+        standard errors top1_error and log_loss_error, and what a scorer named by `select` says;
+        passes, seconds.  Folds are averaged.  Each C
         is solved as far as the held-out rows can tell, only the final model to `tol`.
     coef_, intercept_, classes_, n_features_in_, gap_, objective_, n_iter_, trace_
         Of the final fit, as in LogisticClassifier.
@@ -192,7 +194,8 @@ class LinearProbe(ChosenClassifier):
         return *kept[nearest], interrupted
 
     def _solve(self, walker: Walker, C: float) -> Record:
-        return walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
+        record = walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
+        return {**record, **self._score(lambda: (walker.held_out, *walker.model()))}
 
     def _finish(self, solver: QuasiNewton, start: Any, interrupted: bool) -> None:
         """Fit C_ to a proved accuracy, from the path's model."""
@@ -286,9 +289,9 @@ def turned(path: list[Record], select: str = "auto") -> bool:
     after = len(path) - 1 - best_of(path, select)
     top = path[best_of(path, "accuracy")]
     lowest = min(record["log_loss"] for record in path)
-    if select in ("auto", "log_loss"):
+    if SELECTORS.get(select, ("",))[0] == "log_loss":
         # the chosen value, the lowest log loss and the best top-1 must all lie well behind
-        judges = ("auto", "log_loss", "accuracy") if select == "auto" else ("log_loss",)
+        judges = ("auto", "log_loss", "accuracy") if select == "auto" else (select,)
         newest = max(best_of(path, judge) for judge in judges)
         if len(path) - 1 - newest < AFTER or last["C"] < FAR * path[newest]["C"]:
             return False

@@ -47,7 +47,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         A share of each class held out; rows of their own; or scikit-learn's cross-validation.
     shots : int, optional
         Fit on so many rows of each class, drawn with the seed.
-    select : "auto", "accuracy", "balanced_accuracy" or "log_loss"
+    select : "auto", "accuracy", "balanced_accuracy", "log_loss" or a scorer of scikit-learn
         What chooses the pair on the held-out rows, as in LinearProbe.
     refit : bool, default True
         Fit the chosen pair to all rows of X; else keep the model of the training part.
@@ -163,9 +163,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         self.models_: list[Factors] = []
         try:
             for lambda1, lambda2 in grid(*self._penalties()):
-                records = [
-                    walker.walk_to(lambda1, lambda2, self.tol, self.max_iter) for walker in walkers
-                ]
+                records = [self._solve(walker, lambda1, lambda2) for walker in walkers]
                 penalties = {"lambda1": lambda1, "lambda2": lambda2}
                 self.path_.append({**penalties, **mean_record(records)})
                 self.models_.append(walkers[0].solver.here.at)
@@ -180,6 +178,10 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
                 raise
             return True
         return False
+
+    def _solve(self, walker: TraceWalker, lambda1: float, lambda2: float) -> Record:
+        record = walker.walk_to(lambda1, lambda2, self.tol, self.max_iter)
+        return {**record, **self._score(walker.factored)}
 
     def _penalties(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         largest = self.lambda1_max_ or 1.0  # 0: no feature tells classes apart, and W = 0 at any

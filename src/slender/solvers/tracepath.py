@@ -9,6 +9,7 @@ validation, needs no more than a proof to LOOSER times the accuracy of the final
 
 from collections.abc import Iterator
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from .loop import Record
 from .rankone import RankOne
 
 LOOSER = 3.0
+
+HeldOut = tuple[Rows, NDArray[np.int32]]  # rows, and their classes
 
 
 def grid(
@@ -35,9 +38,7 @@ def grid(
 class TraceWalker:
     """One training part on its way along the path, and the rows it is judged on."""
 
-    def __init__(
-        self, problem: Multinomial, held_out: tuple[Rows, NDArray[np.int32]], solver: RankOne
-    ) -> None:
+    def __init__(self, problem: Multinomial, held_out: HeldOut, solver: RankOne) -> None:
         self.problem, self.held_out, self.solver = problem, held_out, solver
         self.lambda1 = np.inf
         self.judged: tuple[Factors | None, Record] = None, {}
@@ -70,10 +71,14 @@ class TraceWalker:
         }
 
     def _judged(self) -> Record:
-        """Accuracies on the held-out rows, through the factors; once for each model."""
+        """Accuracies on the held-out rows; once for each model."""
         at = self.solver.here.at
         if at is not self.judged[0]:
-            rows, codes = self.held_out
-            b = raw_intercepts(self.problem, at)
-            self.judged = at, measure(DenseRows(rows.matmat(at.U)), codes, at.A, b)
+            (rows, codes), A, b = self.factored()
+            self.judged = at, measure(rows, codes, A, b)
         return self.judged[1]
+
+    def factored(self) -> tuple[HeldOut, NDArray[Any], NDArray[Any]]:
+        """The held-out rows in the coordinates of the atoms; weights and intercepts there."""
+        at, (rows, codes) = self.solver.here.at, self.held_out
+        return (DenseRows(rows.matmat(at.U)), codes), at.A, raw_intercepts(self.problem, at)
