@@ -146,7 +146,7 @@ def _fit(
 
     def shows(others: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
         values = np.array([_column(others, name) for name in names])
-        return ((values >= low) & (values <= high)).any(axis=0)
+        return np.any((values >= low) & (values <= high), axis=0)
 
     return shows
 
