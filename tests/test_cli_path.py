@@ -11,6 +11,7 @@ from slender import LinearProbe, load_model
 from slender.cli import main
 from slender.lab.plots import plot_path
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")  # of grids so small
 CS = (0.001, 0.1, 10.0)
 
 rng = np.random.default_rng(0)
@@ -252,13 +253,13 @@ def test_plot_without_matplotlib_is_refused_before_the_work(here, path, monkeypa
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        ("--cs 0,1", ["--cs 0,1", "every C a number > 0"]),
-        ("--cs=-1", ["every C a number > 0"]),
+        ("--cs 0,1", ["--cs 0,1", "every one a number > 0"]),
+        ("--cs=-1", ["every one a number > 0"]),
         ("--cs 1,few", ["--cs 1,few: give how many (45)"]),
         ("--cs 1:2", ["lowest:highest:number"]),
-        ("--cs 0:1:5", ["every C a number > 0"]),
+        ("--cs 0:1:5", ["every one a number > 0"]),
         ("--cs 5:1:5", ["lowest:highest:number"]),
-        ("--cs nan", ["every C a number > 0"]),
+        ("--cs nan", ["every one a number > 0"]),
         ("--cs 0", ["Cs=0"]),
         ("--val-y y_test.npy", ["--val-y without --val"]),
         ("--val narrow.npy --val-y y_test.npy", ["--val has 3 features but X has 8"]),

@@ -1,5 +1,6 @@
 """LinearProbe: the path, the choice, the final certified model."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,9 @@ from slender import LinearProbe, LogisticClassifier, load_model, save_model
 from slender.estimators.chosen import best_of
 from slender.estimators.probe import turned
 from slender.lab.datasets import planted
+
+# Small grids are quick, and their best value is often the last.
+pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")
 
 FIELDS = {
     "C", "objective", "gap", "top1", "top1_error", "top5", "mean_per_class", "log_loss",
@@ -191,6 +195,32 @@ def test_a_scorer_that_cannot_judge_is_refused_before_the_work(data, name, words
     assert not seen
 
 
+def edges(said):
+    """The warnings that a choice lies at the edge of its grid."""
+    return [str(each.message) for each in said if "may do better" in str(each.message)]
+
+
+@pytest.mark.parametrize(
+    ("Cs", "words"),
+    [
+        ([1e-5, 1e-4], "C=0.0001 is the largest .* give Cs=np.geomspace\\(0.0001, 0.1, 7\\)"),
+        ([1e3, 1e4], "C=1e\\+03 is the smallest .* give Cs=np.geomspace\\(1, 1e\\+03, 7\\)"),
+    ],
+)
+def test_a_choice_at_the_edge_of_its_grid_says_what_to_give(data, Cs, words):
+    with pytest.warns(UserWarning, match=words) as said:
+        LinearProbe(Cs, random_state=0).fit(data.X_train, data.y_train)
+    assert {warning.filename for warning in said} == {__file__}
+
+
+def test_a_choice_inside_its_grid_or_of_one_value_says_nothing(data):
+    for Cs in ([1e-5, 0.03, 1e4], [0.03], 5):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            LinearProbe(Cs, full=True, random_state=0).fit(data.X_train, data.y_train)
+        assert not edges(said)
+
+
 def test_callbacks_see_every_c_and_a_seed_repeats_the_fit(data):
     seen = []
     probe = LinearProbe(6, random_state=1, callbacks=[lambda r, w: seen.append(r["C"])])
@@ -324,9 +354,9 @@ def test_cs_are_sorted_with_a_note(data):
     ("options", "words"),
     [
         ({"Cs": 0}, "Cs=0 must be"),
-        ({"Cs": []}, "must be a number of values"),
-        ({"Cs": [1.0, 0.0]}, "C=0.0 must be"),
-        ({"Cs": [-1.0]}, "C=-1.0 must be"),
+        ({"Cs": []}, "Cs=.. must be a list of numbers"),
+        ({"Cs": [1.0, 0.0]}, "Cs=.1.0, 0.0. must hold numbers > 0"),
+        ({"Cs": [-1.0]}, "Cs=.-1.0. must hold numbers > 0"),
         ({"validation": 0.0}, "validation=0.0 must lie"),
         ({"validation": 1.5}, "validation=1.5 must lie"),
         ({"validation": (1, 2, 3)}, "a share, a pair"),

@@ -54,7 +54,7 @@ def fit(
     mu: Annotated[float | None, typer.Option(help="The same (bcfw).")] = None,
     lambda1: Annotated[
         float | None,
-        typer.Option("--lambda1", help="Trace norm; a tenth of where W = 0 (tracenorm)."),
+        typer.Option("--lambda1", help="Trace norm; 0.003 of where W = 0 (tracenorm)."),
     ] = None,
     lambda2: Annotated[
         float | None, typer.Option("--lambda2", help="Squared norm beside it (tracenorm).")

@@ -43,7 +43,7 @@ COST = {"passes": ("passes", ".0f"), "seconds": ("seconds", ".2f")}
 CHOSEN = ("C", "lambda1", "lambda2", "rank")
 ONLY = {  # options of one penalty alone
     "l2": ("--cs", "--scale", "--full", "--calibrate"),
-    "trace": ("--n-lambda1", "--n-lambda2", "--alpha"),
+    "trace": ("--n-lambda1", "--n-lambda2", "--alpha", "--lambda1s", "--lambda2s"),
 }
 
 
@@ -73,6 +73,13 @@ def path(
     ] = None,
     alpha: Annotated[
         float | None, typer.Option(help="Ratio of one lambda to the one before (trace).")
+    ] = None,
+    lambda1s: Annotated[
+        str | None,
+        typer.Option("--lambda1s", help="These, 0.01,0.001, or lowest:highest:number (trace)."),
+    ] = None,
+    lambda2s: Annotated[
+        str | None, typer.Option("--lambda2s", help="The same of lambda2 (trace).")
     ] = None,
     val: Annotated[
         Path | None,
@@ -127,6 +134,8 @@ def path(
         "n_lambda1": n_lambda1,
         "n_lambda2": n_lambda2,
         "alpha": alpha,
+        "lambda1s": None if lambda1s is None else _read_values("--lambda1s", lambda1s),
+        "lambda2s": None if lambda2s is None else _read_values("--lambda2s", lambda2s),
         "shots": shots,
         "scale": scale,
         "refit": False if no_refit else None,
@@ -219,11 +228,15 @@ def _check_penalty(penalty: str, given: dict[str, Any]) -> None:
     for flag in ONLY[other]:
         if given.get(flag.removeprefix("--").replace("-", "_")) is not None:
             raise ValueError(f"{flag} belongs to --penalty {other}; leave it away")
+    for name in ("lambda1", "lambda2"):
+        if f"n_{name}" in given and f"{name}s" in given:
+            raise ValueError(f"--n-{name} and --{name}s exclude each other; leave one away")
 
 
 def _bar(model: Any, penalty: str, quiet: bool) -> Bar:
     if penalty == "trace":
-        number = model.n_lambda1 * model.n_lambda2
+        grids = ((model.n_lambda1, model.lambda1s), (model.n_lambda2, model.lambda2s))
+        number = math.prod(n if values is None else len(set(values)) for n, values in grids)
         return progress_of_path("path", number, "pairs", ("lambda1", "lambda2"), quiet)
     number = model.Cs if isinstance(model.Cs, int) else len(set(model.Cs))
     return progress_of_path("path", number, "C", ("C",), quiet)
@@ -233,16 +246,20 @@ def _read_cs(text: str) -> int | list[float]:
     """45 -> 45;  0.01,0.1 -> [0.01, 0.1];  1e-3:1e3:7 -> seven, evenly in log C."""
     if text.strip().isdecimal():
         return int(text)
+    return _read_values("--cs", text, "how many (45), ")
+
+
+def _read_values(flag: str, text: str, or_else: str = "") -> list[float]:
     try:
-        Cs = _between(*text.split(":")) if ":" in text else [float(C) for C in text.split(",")]
-        if not all(0 < C < math.inf for C in Cs):
+        values = _between(*text.split(":")) if ":" in text else [float(v) for v in text.split(",")]
+        if not all(0 < value < math.inf for value in values):
             raise ValueError
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"--cs {text}: give how many (45), a list (0.01,0.1,1) or lowest:highest:number "
-            "(1e-6:1e5:45), every C a number > 0"
+            f"{flag} {text}: give {or_else}a list (0.01,0.1,1) or lowest:highest:number "
+            "(1e-6:1e5:45), every one a number > 0"
         ) from error
-    return Cs
+    return values
 
 
 def _between(lowest: str, highest: str, number: str) -> list[float]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..notices import warn
 from ..problem import Multinomial
 from ..rows import Rows, SubsetRows
 from ..solvers.loop import Record
@@ -16,7 +17,8 @@ from .multinomial import MultinomialClassifier
 from .scorers import candidate, read_scorer, score
 from .validation import check_finite, check_length, check_positive, read_rows, shown
 
-HALF = 0.5  # standard errors of top-1 that may be given up for a lower log loss
+REACH, VALUES = 1e3, 7  # how far past the edge of a grid to look, and with how many values
+HALF = 0.5  # a standard error: figures of held-out rows that are nearer than this look the same
 # What `select` may be beside scikit-learn's scorers: a figure of path_, and whether more is better.
 SELECTORS = {
     "auto": ("log_loss", -1.0),  # among those of nearly the best top1
@@ -141,6 +143,37 @@ def several(what: str) -> ValueError:
     return ValueError(
         f"{what} needs one set of held-out rows, and a splitter makes several: "
         "use validation=0.1 or (X_val, y_val)"
+    )
+
+
+def read_values(name: str, given: Any) -> NDArray[np.float64]:
+    """A grid that was given: its values, each once, increasing."""
+    values = np.atleast_1d(np.asarray(given, dtype=float))
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"{name}={given!r} must be a list of numbers")
+    if not ((values > 0) & np.isfinite(values)).all():
+        raise ValueError(f"{name}={given!r} must hold numbers > 0")
+    return np.unique(values)
+
+
+def warn_at_edge(name: str, row: list[Record], best: Record, given: bool) -> None:
+    """Say so where the choice is the first or the last of `row`, which differs in this penalty.
+
+    Of a grid that was given always; of our own, which is wide, where validation sees the figures
+    still change there.
+    """
+    row = sorted(row, key=lambda record: record[name])
+    if len(row) == 1 or (best is not row[0] and best is not row[-1]):
+        return
+    smaller, chosen = best is row[0], best[name]
+    change = abs(best["log_loss"] - row[1 if smaller else -2]["log_loss"])
+    if not given and change <= HALF * best["log_loss_error"]:
+        return
+    first, last = (chosen / REACH, chosen) if smaller else (chosen, chosen * REACH)
+    which, other = ("smallest", "a smaller") if smaller else ("largest", "a larger")
+    warn(
+        f"{name}={chosen:.3g} is the {which} value tried, and {other} one may do better; "
+        f"give {name}s=np.geomspace({first:.3g}, {last:.3g}, {VALUES})"
     )
 
 

@@ -1,6 +1,5 @@
 """LinearProbe: the best C of a path, chosen on rows kept aside, and its certified model."""
 
-import warnings
 from math import ceil
 from numbers import Integral
 from typing import Any
@@ -11,13 +10,21 @@ from scipy.optimize import minimize_scalar
 from sklearn.preprocessing import StandardScaler
 
 from ..metrics import measure
+from ..notices import warn
 from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
 from ..solvers.path import Walker, mean_record
-from .chosen import SELECTORS, ChosenClassifier, best_of, several
+from .chosen import (
+    SELECTORS,
+    ChosenClassifier,
+    best_of,
+    read_values,
+    several,
+    warn_at_edge,
+)
 from .logistic import descend
-from .multinomial import warn
+from .multinomial import warn_unproved
 from .validation import (
     check_choice,
     check_finite,
@@ -156,6 +163,9 @@ class LinearProbe(ChosenClassifier):
         curvature = walkers[0].solver.curvature  # before it is widened, if it ever is
         with one_blas_thread():
             start, pairs, interrupted = self._walk(walkers, Cs)
+            if self.C_ in (Cs[0], Cs[-1]):
+                best = self.path_[best_of(self.path_, self.select)]
+                warn_at_edge("C", self.path_, best, given=not isinstance(self.Cs, Integral))
             self.temperature_ = self._temperature(walkers[0], start) if self.calibrate else 1.0
             index = self._final_index(parts, codes, rng)
             if index is parts[0].train:
@@ -220,9 +230,9 @@ class LinearProbe(ChosenClassifier):
         self.n_iter_ = ceil(solver.problem.passes - before)
         what = f"the objective at C={self.C_:.3g} {self._proved()}"
         if interrupted:
-            warn(f"interrupted: {what}")
+            warn_unproved(f"interrupted: {what}")
         elif self.gap_ > self.tol * self.objective_:
-            warn(f"{what}: {self._advice(solver.stalled, solver.dtype)}")
+            warn_unproved(f"{what}: {self._advice(solver.stalled, solver.dtype)}")
 
     # -- scaling ---------------------------------------------------------------------------------
 
@@ -263,17 +273,9 @@ class LinearProbe(ChosenClassifier):
         if isinstance(self.Cs, Integral):
             check_positive("Cs", self.Cs, kind=Integral)
             return np.geomspace(LOWEST, HIGHEST, int(self.Cs))
-        given = np.atleast_1d(np.asarray(self.Cs, dtype=float))
-        if given.ndim != 1 or len(given) == 0:
-            raise ValueError(f"Cs={self.Cs!r} must be a number of values, or a list of them")
-        for C in given:
-            check_positive("C", float(C))
-        Cs = np.unique(given)
-        if not np.array_equal(Cs, given):
-            warnings.warn(
-                "Cs were sorted and made unique: the path goes from the smallest to the largest",
-                stacklevel=3,
-            )
+        Cs = read_values("Cs", self.Cs)
+        if not np.array_equal(Cs, self.Cs):
+            warn("Cs were sorted and made unique: the path goes from the smallest to the largest")
         return Cs
 
     def _check(self) -> None:

@@ -1,6 +1,5 @@
 """Which rows a probe is fitted on and which it is judged on."""
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
+from ..notices import warn
 from .validation import shown
 
 
@@ -54,10 +54,9 @@ def few(
         scarce += len(index) < shots
         chosen.append(rng.permutation(index)[:shots])
     if scarce:
-        warnings.warn(
+        warn(
             f"{scarce} classes have fewer than shots={shots} rows to fit on; all of theirs are "
-            "taken",
-            stacklevel=4,
+            "taken"
         )
     return train[np.sort(np.concatenate(chosen))]
 

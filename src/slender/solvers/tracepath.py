@@ -7,7 +7,7 @@ solution is proved good enough for the new pair none at all.  What a path is for
 validation, needs no more than a proof to LOOSER times the accuracy of the final fit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -26,10 +26,8 @@ LOOSER = 3.0
 HeldOut = tuple[Rows, NDArray[np.int32]]  # rows, and their classes
 
 
-def grid(
-    lambda1s: NDArray[np.float64], lambda2s: NDArray[np.float64]
-) -> Iterator[tuple[float, float]]:
-    """All pairs, neighbours after neighbours."""
+def grid(lambda1s: Iterable[float], lambda2s: NDArray[np.float64]) -> Iterator[tuple[float, float]]:
+    """All pairs, neighbours after neighbours; each lambda1 is asked for when its row begins."""
     for turn, lambda1 in enumerate(lambda1s):
         for lambda2 in lambda2s if turn % 2 == 0 else lambda2s[::-1]:
             yield float(lambda1), float(lambda2)
