@@ -18,7 +18,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from slender import LinearProbe, LogisticClassifier, load_model, save_model
 from slender.estimators.chosen import best_of
 from slender.estimators.probe import turned
+from slender.estimators.temperature import temperature
 from slender.lab.datasets import planted
+from slender.rows import as_rows
 
 # Small grids are quick, and their best value is often the last.
 pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")
@@ -305,6 +307,28 @@ def test_temperature_lowers_the_log_loss_of_held_out_rows(data):
         P = np.exp(S - S.max(axis=1, keepdims=True))
         assert log_loss(y_val, P / P.sum(axis=1, keepdims=True)) >= after - 1e-9
     np.testing.assert_array_equal(calibrated.predict(X_val), plain.predict(X_val))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e2, 1e6])
+def test_scores_of_any_scale_have_their_temperature(data, scale):
+    """It is the scale itself, times that of the scores as they were; no bound cuts it."""
+    model = LogisticClassifier(0.1).fit(data.X_train, data.y_train)
+    held_out = as_rows(data.X_test), data.y_test.astype(np.int32)
+    one = temperature(held_out, model.coef_, model.intercept_)
+    other = temperature(held_out, scale * model.coef_, scale * model.intercept_)
+    assert other == pytest.approx(scale * one, rel=0.01)
+
+
+def test_rows_that_cannot_tell_the_temperature_leave_it_alone():
+    """All of them are right, and the surer the better; or scores say nothing."""
+    easy = planted(600, 20, 4, n_test=100, separation=4.0)
+    noise = np.random.default_rng(0).permutation(easy.y_train)
+    for y, words in ((easy.y_train, "of which 0 are wrong"), (noise, "cannot tell")):
+        probe = LinearProbe([1e-3], calibrate=True, random_state=0)
+        with pytest.warns(UserWarning, match=f"{words}.* it stays 1") as said:
+            probe.fit(easy.X_train, y)
+        assert probe.temperature_ == 1.0
+        assert {warning.filename for warning in said} == {__file__}
 
 
 def test_without_refit_the_held_out_rows_stay_out(data):

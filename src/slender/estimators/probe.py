@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from sklearn.preprocessing import StandardScaler
 
-from ..metrics import measure
 from ..notices import warn
 from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, run
@@ -25,6 +23,7 @@ from .chosen import (
 )
 from .logistic import descend
 from .multinomial import warn_unproved
+from .temperature import temperature
 from .validation import (
     check_choice,
     check_finite,
@@ -44,7 +43,6 @@ FAR = 4.0  # times the C of the chosen one, too, however fine the grid
 RISEN = 0.5  # standard errors of the log loss above its lowest
 RISEN_AT_ALL = 1e-3  # of the lowest log loss: more than rounding
 KEPT = 4  # models of the path, those that may yet be chosen
-TEMPERATURES = (0.05, 20.0)
 
 
 class LinearProbe(ChosenClassifier):
@@ -74,7 +72,7 @@ class LinearProbe(ChosenClassifier):
     full : bool, default False
         Walk the whole path instead of stopping once validation has turned.
     calibrate : bool, default False
-        Fit a temperature for predict_proba on the held-out rows.
+        Fit a temperature for predict_proba on the held-out rows, if they can tell one.
     tol, max_iter, fit_intercept, class_weight, random_state
         As in LogisticClassifier; max_iter is for each C.
     callbacks : list of callables, called with (record of path_, weights) after each C
@@ -166,7 +164,12 @@ class LinearProbe(ChosenClassifier):
             if self.C_ in (Cs[0], Cs[-1]):
                 best = self.path_[best_of(self.path_, self.select)]
                 warn_at_edge("C", self.path_, best, given=not isinstance(self.Cs, Integral))
-            self.temperature_ = self._temperature(walkers[0], start) if self.calibrate else 1.0
+            self.temperature_ = 1.0
+            if self.calibrate:
+                most = 1 if interrupted else self.max_iter
+                start, stopped = self._descend(walkers[0].solver, start, most)
+                interrupted |= stopped
+                self.temperature_ = temperature(walkers[0].held_out, *start)
             index = self._final_index(parts, codes, rng)
             if index is parts[0].train:
                 solver = walkers[0].solver
@@ -207,29 +210,30 @@ class LinearProbe(ChosenClassifier):
         record = walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
         return {**record, **self._score(lambda: (walker.held_out, *walker.model()))}
 
-    def _finish(self, solver: QuasiNewton, start: Any, interrupted: bool) -> None:
-        """Fit C_ to a proved accuracy, from the path's model."""
-        problem = solver.problem
-        before, clock = problem.passes, Clock()
-        self.trace_ = []
-        steps = descend(
-            solver,
-            problem.theta(*start),
-            self._lam(self.C_, problem),
-            self.tol,
-            1 if interrupted else self.max_iter,
-        )
+    def _descend(self, solver: QuasiNewton, start: Any, max_iter: int) -> tuple[Any, bool]:
+        """The model at C_, to `tol`, and its trace_; whether Ctrl-C ended it."""
+        problem, self.trace_ = solver.problem, []
+        lam = self._lam(self.C_, problem)
+        steps = descend(solver, problem.theta(*start), lam, self.tol, max_iter)
+        interrupted = False
         try:
-            run(steps, clock, solver.model, self.trace_)
+            run(steps, Clock(), solver.model, self.trace_)
         except KeyboardInterrupt:
             if not self.trace_:
                 raise
             interrupted = True
-        self._keep(*solver.model())
+        return solver.model(), interrupted
+
+    def _finish(self, solver: QuasiNewton, start: Any, interrupted: bool) -> None:
+        """Fit C_ to a proved accuracy, from the path's model."""
+        before = solver.problem.passes
+        most = 1 if interrupted else self.max_iter
+        model, stopped = self._descend(solver, start, most)
+        self._keep(*model)
         self.gap_, self.objective_ = solver.gap, solver.point.objective
         self.n_iter_ = ceil(solver.problem.passes - before)
         what = f"the objective at C={self.C_:.3g} {self._proved()}"
-        if interrupted:
+        if interrupted or stopped:
             warn_unproved(f"interrupted: {what}")
         elif self.gap_ > self.tol * self.objective_:
             warn_unproved(f"{what}: {self._advice(solver.stalled, solver.dtype)}")
@@ -257,17 +261,6 @@ class LinearProbe(ChosenClassifier):
         return NormalisedRows(rows) if self.scale == "l2" else rows
 
     # -- choosing --------------------------------------------------------------------------------
-
-    def _temperature(self, walker: Walker, model: Any) -> float:
-        """The temperature of least log loss on the held-out rows."""
-        (rows, codes), (W, b) = walker.held_out, model
-
-        def loss(log_temperature: float) -> float:
-            return measure(rows, codes, W, b, float(np.exp(log_temperature)))["log_loss"]
-
-        bounds = tuple(np.log(TEMPERATURES))
-        found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
-        return float(np.exp(found.x))
 
     def _read_cs(self) -> NDArray[np.float64]:
         if isinstance(self.Cs, Integral):
