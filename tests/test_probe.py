@@ -246,6 +246,27 @@ def test_cross_validation(data):
     assert probe.gap_ <= 1e-3 * probe.objective_
 
 
+def test_the_figures_of_folds_are_means_of_the_same_folds(data):
+    """Whatever is reported: a gap beside an objective has the same folds behind it."""
+    splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+    probe = LinearProbe([0.001, 0.1], validation=splitter, random_state=0)
+    probe.fit(data.X_train, data.y_train)
+    assert [len(fold) for fold in probe.folds_] == [2, 2, 2]
+    for record, *folds in zip(probe.path_, *probe.folds_, strict=True):
+        for name in ("C", "objective", "gap", "top1", "top5", "mean_per_class", "log_loss"):
+            assert record[name] == pytest.approx(np.mean([fold[name] for fold in folds]))
+        for name in ("passes", "seconds"):
+            assert record[name] == pytest.approx(sum(fold[name] for fold in folds))
+        errors = [fold["top1_error"] for fold in folds]
+        assert record["top1_error"] == pytest.approx(np.linalg.norm(errors) / 3)
+        assert (
+            record["gap"]
+            <= max(fold["gap"] / fold["objective"] for fold in folds) * (record["objective"])
+        )
+    alone = LinearProbe([0.1], random_state=0).fit(data.X_train, data.y_train)
+    assert alone.folds_ == [alone.path_]
+
+
 def test_a_class_missing_from_a_fold_is_named():
     X, y = np.random.default_rng(0).standard_normal((30, 4)), np.arange(30) // 10
     with pytest.raises(ValueError, match="class 0 has no row in the training part of split 0"):

@@ -238,6 +238,9 @@ def test_a_splitter_s_parts_are_averaged(data):
     assert probe.lambda1_max_ == pytest.approx(max(model.lambda1_max_ for model in cold))
     objectives = [model.objective_ for model in cold]
     assert probe.path_[1]["objective"] == pytest.approx(np.mean(objectives), rel=LOOSER * probe.tol)
+    for name in ("lambda1", "objective", "gap", "rank", "top1"):
+        mean = np.mean([fold[1][name] for fold in probe.folds_])
+        assert probe.path_[1][name] == pytest.approx(mean)
     tests = (test for _, test in splitter.split(X, y))
     scores = [model.score(X[test], y[test]) for model, test in zip(cold, tests, strict=True)]
     assert probe.path_[1]["top1"] == pytest.approx(np.mean(scores), abs=0.01)

@@ -167,6 +167,7 @@ def path(
         model.set_params(callbacks=[advance, ending])
         interruptible(lambda: model.fit(*data), ending)
         model.set_params(callbacks=None)
+    several = model.folds_ if len(model.folds_) > 1 else []
     results = {
         "command": "path",
         "model": str(out),
@@ -184,6 +185,7 @@ def path(
         "temperature": float(model.temperature_) if calibrate else None,
         "seconds": sum(record["seconds"] for record in (*model.path_, model.trace_[-1])),
         "path": [_row(record) for record in model.path_],
+        "folds": [[_row(record) for record in fold] for fold in several],
         "test": None if test is None else interruptible(lambda: _score(model, test)),
     }
     _write(model, results, out, plot, json)

@@ -11,6 +11,7 @@ from ..notices import warn
 from ..problem import Multinomial
 from ..rows import Rows, SubsetRows
 from ..solvers.loop import Record
+from ..solvers.path import mean_record
 from ..solvers.tracepath import HeldOut
 from . import splits
 from .multinomial import MultinomialClassifier
@@ -40,6 +41,7 @@ class ChosenClassifier(MultinomialClassifier):
     select: str
 
     path_: list[Record]
+    folds_: list[list[Record]]
 
     def _check(self) -> None:
         super()._check()
@@ -125,6 +127,16 @@ class ChosenClassifier(MultinomialClassifier):
                 "leave its rows out"
             )
         return self._scaled_as(val, columns), place.astype(np.int32)
+
+    def _start_path(self, folds: int) -> None:
+        self.path_, self.folds_ = [], [[] for _ in range(folds)]
+
+    def _keep_record(self, penalties: Record, records: list[Record]) -> Record:
+        """A value of the path: of each fold, and their mean, which is given back."""
+        for path, record in zip(self.folds_, records, strict=True):
+            path.append({**penalties, **record})
+        self.path_.append({**penalties, **mean_record(records)})
+        return self.path_[-1]
 
     def _score(self, judged: Callable[[], Judged]) -> Record:
         """The figure of scikit-learn that `select` names, if it does, of a model on its rows."""

@@ -12,7 +12,7 @@ from ..notices import warn
 from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
-from ..solvers.path import Walker, mean_record
+from ..solvers.path import Walker
 from .chosen import (
     SELECTORS,
     ChosenClassifier,
@@ -85,8 +85,11 @@ class LinearProbe(ChosenClassifier):
     path_ : list of dict
         For each C: objective, gap, and on the held-out rows top1, top5, mean_per_class, log_loss,
         standard errors top1_error and log_loss_error, and what a scorer named by `select` says;
-        passes, seconds.  Folds are averaged.  Each C
-        is solved as far as the held-out rows can tell, only the final model to `tol`.
+        passes, seconds.  Each C is solved as far as the held-out rows can tell, only the final
+        model to `tol`.  Of a splitter's folds it has the means of all figures (sums of passes and
+        seconds, standard errors of the means).
+    folds_ : list of list of dict
+        The same for each fold; one alone where there is no splitter.
     coef_, intercept_, classes_, n_features_in_, gap_, objective_, n_iter_, trace_
         Of the final fit, as in LogisticClassifier.
     temperature_ : float
@@ -183,17 +186,17 @@ class LinearProbe(ChosenClassifier):
 
     def _walk(self, walkers: list[Walker], Cs: NDArray[np.float64]) -> tuple[Any, Any, bool]:
         """The first walker's model and pairs at the chosen C; whether Ctrl-C ended the path."""
-        self.path_ = []
+        self._start_path(len(walkers))
         kept: dict[int, Any] = {}  # models and pairs of values that may yet be chosen
         interrupted = False
         try:
             for place, C in enumerate(Cs):
                 records = [self._solve(walker, C) for walker in walkers]
-                self.path_.append({"C": float(C), **mean_record(records)})
+                record = self._keep_record({"C": float(C)}, records)
                 if best_of(self.path_, self.select) == place:
                     kept[place] = walkers[0].model(), walkers[0].solver.pairs.copy()
                     kept.pop(min(kept) if len(kept) > KEPT else -1, None)
-                answers = [call(self.path_[-1], walkers[0].model) for call in self.callbacks or ()]
+                answers = [call(record, walkers[0].model) for call in self.callbacks or ()]
                 if any(answers) or (not self.full and turned(self.path_, self.select)):
                     break
         except KeyboardInterrupt:

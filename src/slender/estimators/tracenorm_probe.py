@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..problem.tracenorm import Factors
 from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, run
-from ..solvers.path import mean_record
 from ..solvers.rankone import PAIRS, RankOne
 from ..solvers.tracepath import TraceWalker, grid
 from .chosen import HALF, ChosenClassifier, best_of, read_values, warn_at_edge
@@ -71,7 +70,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     path_ : list of dict
         For each pair: lambda1, lambda2, objective, gap, rank, trace_norm, top1, top5,
         mean_per_class and log_loss on the held-out rows with standard errors, passes, seconds.
-        Folds are averaged.
+        Folds are averaged, as in LinearProbe; `folds_` has each.
     models_ : list of Factors (U, theta, V, b)
         The model of each pair on the (first) training part, in factored form; b are the scores of
         that part's mean row.
@@ -168,16 +167,15 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
 
     def _walk(self, walkers: list[TraceWalker]) -> bool:
         """path_ and models_; whether Ctrl-C ended it."""
-        self.path_: list[Record] = []
+        self._start_path(len(walkers))
         self.models_: list[Factors] = []
         try:
             for lambda1, lambda2 in grid(self._walk_lambda1(), self._read_lambda2s()):
                 records = [self._solve(walker, lambda1, lambda2) for walker in walkers]
-                penalties = {"lambda1": lambda1, "lambda2": lambda2}
-                self.path_.append({**penalties, **mean_record(records)})
+                record = self._keep_record({"lambda1": lambda1, "lambda2": lambda2}, records)
                 self.models_.append(walkers[0].solver.here.at)
                 answers = [
-                    call(self.path_[-1], lambda: weights(walkers[0].solver))
+                    call(record, lambda: weights(walkers[0].solver))
                     for call in self.callbacks or ()
                 ]
                 if any(answers):
