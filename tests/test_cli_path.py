@@ -133,7 +133,7 @@ def test_ways_to_choose(here, path, words, said):
     results = results_of(path(*FILES, *QUICK, *words.split(), "--json", "-"))
     assert results["validation"] == said
     loaded = load_model("probe")
-    assert loaded.validation == (0.25 if "0.25" in words else None)
+    assert loaded.validation == {"--validation": 0.25, "--cv": 3}.get(words.split()[0])
     assert loaded.score(X, CODES) > 0.5
 
 
@@ -160,6 +160,15 @@ def test_unsorted_cs_are_sorted_and_it_says_so(here, path):
     assert err.startswith("slender: warning: Cs were sorted")
     assert err.count("\n") == 1
     assert [record["C"] for record in json.loads(out)["path"]] == [0.1, 10]
+
+
+def test_the_seed_is_zero_unless_it_is_given(here, path):
+    words = (*FILES, "--cs", "0.1", "--out", "probe", "--json", "-")
+    results = results_of(path(*words))
+    coef = load_model("probe").coef_
+    results_of(path(*words, "--seed", 0))
+    assert np.array_equal(load_model("probe").coef_, coef)
+    assert results["seed"] == 0 == load_model("probe").random_state
 
 
 def test_every_option_reaches_the_probe(here, path):

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss, top_k_accuracy_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -267,6 +267,40 @@ def test_the_figures_of_folds_are_means_of_the_same_folds(data):
     assert alone.folds_ == [alone.path_]
 
 
+def test_a_number_is_so_many_folds(data):
+    X, y = data.X_train[:300], data.y_train[:300]
+    probe, again, other = (
+        LinearProbe([0.1], validation=3, random_state=seed).fit(X, y) for seed in (0, 0, 1)
+    )
+    assert len(probe.folds_) == 3
+    assert [r["top1"] for (r,) in probe.folds_] == [r["top1"] for (r,) in again.folds_]
+    assert [r["log_loss"] for (r,) in probe.folds_] != [r["log_loss"] for (r,) in other.folds_]
+
+
+def test_groups_are_passed_to_the_splitter(data):
+    """No group is both fitted on and judged on."""
+    X, y = data.X_train[:300], data.y_train[:300]
+    groups = np.arange(300) // 10
+    seen = []
+
+    class Watching(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            seen.append(groups)
+            return super().split(X, y, groups)
+
+    LinearProbe([0.1], validation=Watching(3)).fit(X, y, groups=groups)
+    np.testing.assert_array_equal(seen[0], groups)
+    for validation in (0.1, 3, (X, y)):
+        with pytest.raises(ValueError, match="groups are of use to a splitter"):
+            LinearProbe([0.1], validation=validation).fit(X, y, groups=groups)
+
+
+def test_one_value_stands_in_the_middle(data):
+    probe = LinearProbe(1, random_state=0).fit(data.X_train, data.y_train)
+    assert probe.C_ == pytest.approx(10**-0.5)
+    assert probe.score(data.X_test, data.y_test) > 0.5
+
+
 def test_a_class_missing_from_a_fold_is_named():
     X, y = np.random.default_rng(0).standard_normal((30, 4)), np.arange(30) // 10
     with pytest.raises(ValueError, match="class 0 has no row in the training part of split 0"):
@@ -404,6 +438,9 @@ def test_cs_are_sorted_with_a_note(data):
         ({"Cs": [-1.0]}, "Cs=.-1.0. must hold numbers > 0"),
         ({"validation": 0.0}, "validation=0.0 must lie"),
         ({"validation": 1.5}, "validation=1.5 must lie"),
+        ({"validation": 1}, "validation=1 must be a share between 0 and 1, or two folds"),
+        ({"validation": True}, "validation=True must be a share"),
+        ({"validation": 3, "calibrate": True}, "calibrate=True needs one set"),
         ({"validation": (1, 2, 3)}, "a share, a pair"),
         ({"scale": "minmax"}, "scale='minmax'"),
         ({"shots": 0}, "shots=0 must be"),

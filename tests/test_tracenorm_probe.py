@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss, top_k_accuracy_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_trace
@@ -245,6 +245,18 @@ def test_a_splitter_s_parts_are_averaged(data):
     scores = [model.score(X[test], y[test]) for model, test in zip(cold, tests, strict=True)]
     assert probe.path_[1]["top1"] == pytest.approx(np.mean(scores), abs=0.01)
     assert probe.gap_ <= probe.tol * probe.objective_
+
+
+def test_one_value_of_each_stands_in_the_middle(data):
+    probe = TraceNormProbe(1, 1, random_state=0).fit(data.X_train, data.y_train)
+    assert probe.lambda1_ == pytest.approx(0.1 * probe.lambda1_max_)
+    assert probe.lambda2_ == pytest.approx(1e-4)
+
+
+def test_groups_are_passed_to_the_splitter(data):
+    groups = np.arange(len(data.y_train)) // 10
+    probe = TraceNormProbe(2, 1, alpha=0.1, validation=GroupKFold(3), random_state=0)
+    assert len(probe.fit(data.X_train, data.y_train, groups=groups).folds_) == 3
 
 
 def test_few_shots(data):

@@ -115,7 +115,7 @@ def path(
     class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
     tol: Annotated[float | None, typer.Option(help="Relative gap to stop at.")] = None,
     max_iter: Annotated[int | None, typer.Option(help="Passes at most, for each C.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     plot: Annotated[
         Path | None, typer.Option(help="A figure to write: .png, .pdf or .svg (needs matplotlib).")
     ] = None,
@@ -156,9 +156,12 @@ def path(
     import slender
 
     from ..files import read_dataset
+    from ..lab.plots import plot_chosen
+    from ..model import save_model
+    from .provenance import data_of, settings_of
 
     data = read_dataset(X, y)
-    held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv, seed)
+    held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv)
     test = _test_part(X)
     Probe = slender.LinearProbe if penalty == "l2" else slender.TraceNormProbe
     model = Probe(validation=held_out, **given)
@@ -175,6 +178,8 @@ def path(
         "features": data[0].shape[1],
         "classes": len(model.classes_),
         "penalty": penalty,
+        "seed": seed,
+        "settings": settings_of(model, validation=words),
         "select": model.select,
         "validation": words,
         "finished": not ending.ended,
@@ -188,23 +193,19 @@ def path(
         "folds": [[_row(record) for record in fold] for fold in several],
         "test": None if test is None else interruptible(lambda: _score(model, test)),
     }
-    _write(model, results, out, plot, json)
+    inputs = data_of(X, data, y)
+    if val is not None:
+        inputs = {**inputs, **data_of(val, held_out, val_y, "_val")}
+    if test is not None:
+        inputs = {**inputs, **data_of(X, test, part="_test")}
+    if plot is not None:
+        plot_chosen(model, plot)
+    write_json(results, json, inputs)
+    save_model(model, out)
     if not quiet and json != "-":
         show(_table(results), "", facts(_lines(results)))
     if ending.ended:
         raise Interrupted(f"{out} holds the best of the {len(model.path_)} models tried")
-
-
-def _write(
-    model: Any, results: dict[str, Any], out: Path, plot: Path | None, json: str | None
-) -> None:
-    from ..lab.plots import plot_chosen
-    from ..model import save_model
-
-    if plot is not None:
-        plot_chosen(model, plot)
-    write_json(results, json)
-    save_model(model, out)
 
 
 def _chosen(model: Any, penalty: str) -> dict[str, Any]:
@@ -278,7 +279,6 @@ def _validation(
     val_y: Path | None,
     share: float | None,
     cv: int | None,
-    seed: int | None,
 ) -> tuple[Any, str]:
     """What LinearProbe takes as `validation`, and how to say it."""
     given = {"--val": val, "--validation": share, "--cv": cv}
@@ -300,9 +300,7 @@ def _validation(
     if cv is not None:
         if cv < 2:
             raise ValueError(f"--cv {cv}: a cross-validation has two folds at least")
-        from sklearn.model_selection import StratifiedKFold
-
-        return StratifiedKFold(cv, shuffle=True, random_state=seed), f"{cv} folds"
+        return cv, f"{cv} folds"
     share = HELD_OUT if share is None else share
     return share, f"{100 * share:g} % of the rows"
 

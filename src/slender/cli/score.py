@@ -27,6 +27,7 @@ def score(
     from ..files import read_dataset
     from ..model import load_model
     from .evaluation import evaluate
+    from .provenance import data_of
 
     fitted = load_model(model)
     rows, labels = read_dataset(X, y, "test", fitted.n_features_in_)
@@ -34,6 +35,7 @@ def score(
     results: dict[str, Any] = {
         "command": "score",
         "model": str(model),
+        "settings": {"per_class": per_class},
         "rows": scores.rows,
         "classes": len(fitted.classes_),
         "top1": scores.top1,
@@ -49,7 +51,8 @@ def score(
             strict=True,
         )
     ]
-    write_json({**results, "per_class": by_class} if per_class else results, json)
+    inputs = {"model": (model, model), **data_of(X, (rows, labels), y)}
+    write_json({**results, "per_class": by_class} if per_class else results, json, inputs)
     if quiet or json == "-":
         return
     lines = {"rows": f"{scores.rows:,}", "top-1": f"{scores.top1:.4f}"}

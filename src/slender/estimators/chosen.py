@@ -49,30 +49,45 @@ class ChosenClassifier(MultinomialClassifier):
             read_scorer(self.select, tuple(SELECTORS))
         if self.shots is not None:
             check_positive("shots", self.shots, kind=Integral)
-        if isinstance(self.validation, Real):
-            if isinstance(self.validation, bool) or not 0.0 < float(self.validation) < 1.0:
-                raise ValueError(f"validation={self.validation!r} must lie between 0 and 1")
-        elif isinstance(self.validation, tuple):
+        if isinstance(self.validation, tuple):
             if len(self.validation) != 2:
-                raise ValueError("validation must be a share, a pair (X_val, y_val) or a splitter")
-        elif not self.refit:
+                raise ValueError(
+                    "validation must be a share, a number of folds, a pair (X_val, y_val) or a "
+                    "splitter"
+                )
+        elif isinstance(self.validation, Integral):
+            if isinstance(self.validation, bool) or self.validation < 2:
+                raise ValueError(
+                    f"validation={self.validation!r} must be a share between 0 and 1, or two folds "
+                    "at least"
+                )
+        elif isinstance(self.validation, Real) and not 0.0 < float(self.validation) < 1.0:
+            raise ValueError(f"validation={self.validation!r} must lie between 0 and 1")
+        if not self.refit and not self._one_part:
             raise several("refit=False")
 
     @property
     def _one_part(self) -> bool:
-        """Is there one set of held-out rows, not a splitter's several?"""
-        return isinstance(self.validation, Real | tuple)
+        """Is there one set of held-out rows, not the several of folds?"""
+        share = isinstance(self.validation, Real) and not isinstance(self.validation, Integral)
+        return share or isinstance(self.validation, tuple)
 
     def _parts(
-        self, X: Any, y: Any, codes: NDArray[np.int32], rng: np.random.Generator
+        self, X: Any, y: Any, groups: Any, codes: NDArray[np.int32], rng: np.random.Generator
     ) -> list[splits.Part]:
         everything = np.arange(len(codes))
-        if isinstance(self.validation, Real):
-            parts = [splits.stratified(codes, float(self.validation), rng)]
-        elif isinstance(self.validation, tuple):
+        if groups is not None and isinstance(self.validation, Real | tuple):
+            raise ValueError(
+                "groups are of use to a splitter: give validation=GroupKFold(5), or "
+                "StratifiedGroupKFold(5)"
+            )
+        if isinstance(self.validation, tuple):
             parts = [splits.Part(everything, everything[:0])]
+        elif self._one_part:
+            parts = [splits.stratified(codes, float(self.validation), rng)]
         else:
-            parts = list(splits.folds(self.validation, X, y, codes, self.classes_))
+            splitter = splits.splitter(self.validation, y, rng)
+            parts = list(splits.folds(splitter.split(X, y, groups), codes, self.classes_))
         if self.shots is None:
             return parts
         return [
@@ -153,9 +168,16 @@ class ChosenClassifier(MultinomialClassifier):
 
 def several(what: str) -> ValueError:
     return ValueError(
-        f"{what} needs one set of held-out rows, and a splitter makes several: "
+        f"{what} needs one set of held-out rows, and folds are several: "
         "use validation=0.1 or (X_val, y_val)"
     )
+
+
+def spread(first: float, last: float, number: int) -> NDArray[np.float64]:
+    """So many values evenly in their logarithm; one alone stands in the middle."""
+    if number == 1:
+        return np.array([np.sqrt(first * last)])
+    return np.geomspace(first, last, number)
 
 
 def read_values(name: str, given: Any) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from .chosen import (
     best_of,
     read_values,
     several,
+    spread,
     warn_at_edge,
 )
 from .logistic import descend
@@ -54,9 +55,10 @@ class LinearProbe(ChosenClassifier):
     Parameters
     ----------
     Cs : int or sequence of float, default 45
-        So many, evenly in log C from 1e-6 to 1e5; or these.
-    validation : float, (X_val, y_val), or a splitter, default 0.1
-        A share of each class held out; rows of their own; or scikit-learn's cross-validation.
+        So many, evenly in log C from 1e-6 to 1e5 (one: 0.316, their middle); or these.
+    validation : float, int, (X_val, y_val), or a splitter, default 0.1
+        A share of each class held out; so many folds; rows of their own; or scikit-learn's
+        cross-validation.
     shots : int, optional
         Fit on so many rows of each class, drawn with the seed (the few-shot protocol); held-out
         rows are never among them, and the refit does not add any.
@@ -142,8 +144,8 @@ class LinearProbe(ChosenClassifier):
 
     # -- fitting ---------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearProbe":
-        """Walk the path, choose C, fit it."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "LinearProbe":
+        """Walk the path, choose C, fit it; `groups` go to the splitter."""
         self._check()
         Cs = self._read_cs()
         rng = generator(self.random_state)
@@ -152,7 +154,7 @@ class LinearProbe(ChosenClassifier):
         codes = read_codes(self, y, raw.shape[0])
         weight = read_sample_weight(sample_weight, raw)
         rows, columns = self._scaled(raw)
-        parts = self._parts(X, y, codes, rng)
+        parts = self._parts(X, y, groups, codes, rng)
         walkers = [
             Walker(
                 self._part_problem(rows, codes, weight, part.train),
@@ -268,7 +270,7 @@ class LinearProbe(ChosenClassifier):
     def _read_cs(self) -> NDArray[np.float64]:
         if isinstance(self.Cs, Integral):
             check_positive("Cs", self.Cs, kind=Integral)
-            return np.geomspace(LOWEST, HIGHEST, int(self.Cs))
+            return spread(LOWEST, HIGHEST, int(self.Cs))
         Cs = read_values("Cs", self.Cs)
         if not np.array_equal(Cs, self.Cs):
             warn("Cs were sorted and made unique: the path goes from the smallest to the largest")

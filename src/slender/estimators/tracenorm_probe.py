@@ -13,7 +13,7 @@ from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.rankone import PAIRS, RankOne
 from ..solvers.tracepath import TraceWalker, grid
-from .chosen import HALF, ChosenClassifier, best_of, read_values, warn_at_edge
+from .chosen import HALF, ChosenClassifier, best_of, read_values, spread, warn_at_edge
 from .multinomial import warn_unproved
 from .tracenorm import LowRankClassifier, descend, lambda1_max, weights
 from .validation import (
@@ -47,8 +47,9 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         Ratio of one value to the one before (the paper's alpha), in place of those ends.
     lambda1s, lambda2s : sequence of float, optional
         These values, in place of n_lambda1 and n_lambda2.
-    validation : float, (X_val, y_val), or a splitter, default 0.1
-        A share of each class held out; rows of their own; or scikit-learn's cross-validation.
+    validation : float, int, (X_val, y_val), or a splitter, default 0.1
+        A share of each class held out; so many folds; rows of their own; or scikit-learn's
+        cross-validation.
     shots : int, optional
         Fit on so many rows of each class, drawn with the seed.
     select : "auto", "accuracy", "balanced_accuracy", "log_loss" or a scorer of scikit-learn
@@ -128,15 +129,17 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         self.callbacks = callbacks
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TraceNormProbe":
-        """Walk the path, choose the penalties, fit them."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> "TraceNormProbe":
+        """Walk the path, choose the penalties, fit them; `groups` go to the splitter."""
         self._check()
         rng = generator(self.random_state)
         rows = read_rows(self, X, reset=True)
         check_finite(rows)  # before any split, so that an error names the user's row
         codes = read_codes(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
-        parts = self._parts(X, y, codes, rng)
+        parts = self._parts(X, y, groups, codes, rng)
         with one_blas_thread():
             walkers = []
             for part in parts:
@@ -223,7 +226,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     def _values(self, first: float, last: float, number: int) -> NDArray[np.float64]:
         if self.alpha is not None:
             return np.asarray(first * float(self.alpha) ** np.arange(number))
-        return np.geomspace(first, last, number)
+        return spread(first, last, number)
 
     def _warn_at_edges(self) -> None:
         best = self.path_[best_of(self.path_, self.select)]
