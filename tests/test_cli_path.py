@@ -157,7 +157,7 @@ def test_cs(here, path, cs, expected):
 def test_unsorted_cs_are_sorted_and_it_says_so(here, path):
     code, out, err = path(*FILES, "--cs", "10,0.1,0.1", "--full", "--out", "probe", "--json", "-")
     assert code == 0
-    assert err.startswith("slender: warning: Cs were sorted")
+    assert err.startswith("slender: warning: --cs were sorted")
     assert err.count("\n") == 1
     assert [record["C"] for record in json.loads(out)["path"]] == [0.1, 10]
 
