@@ -441,7 +441,7 @@ def test_cs_are_sorted_with_a_note(data):
         ({"validation": 1}, "validation=1 must be a share between 0 and 1, or two folds"),
         ({"validation": True}, "validation=True must be a share"),
         ({"validation": 3, "calibrate": True}, "calibrate=True needs one set"),
-        ({"validation": (1, 2, 3)}, "a share, a pair"),
+        ({"validation": (1, 2, 3)}, "a share, a number of folds, a pair"),
         ({"scale": "minmax"}, "scale='minmax'"),
         ({"shots": 0}, "shots=0 must be"),
         ({"calibrate": True, "validation": KFold(3)}, "calibrate=True needs one set"),

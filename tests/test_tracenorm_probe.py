@@ -89,7 +89,7 @@ def test_a_path_has_a_record_for_each_pair(probe):
 def test_the_path_walks_on_until_validation_turns():
     """Rows that can be told apart want a weak penalty, far below a hundredth of the largest."""
     data = planted(900, 40, 6, n_test=300, separation=2.0)
-    probe = TraceNormProbe(3, 1, random_state=0).fit(data.X_train, data.y_train)
+    probe = TraceNormProbe(3, lambda2s=[0.01], random_state=0).fit(data.X_train, data.y_train)
     assert probe.lambda1_ < 0.01 * probe.lambda1_max_
     lambda1s = [record["lambda1"] for record in probe.path_]
     np.testing.assert_allclose(np.divide(lambda1s[1:], lambda1s[:-1]), 0.1)
@@ -374,7 +374,7 @@ def test_ctrl_c_keeps_the_best_so_far(data):
         ({"shots": 0}, "shots=0 must be"),
         ({"validation": 0.0}, "validation=0.0 must lie"),
         ({"validation": 1.5}, "validation=1.5 must lie"),
-        ({"validation": (1, 2, 3)}, "a share, a pair"),
+        ({"validation": (1, 2, 3)}, "a share, a number of folds, a pair"),
         ({"validation": KFold(3), "refit": False}, "refit=False needs one set"),
         ({"lambda1s": []}, "lambda1s=.. must be a list"),
         ({"lambda2s": [1e-3, -1.0]}, "lambda2s=.* must hold numbers > 0"),
