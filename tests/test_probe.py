@@ -184,6 +184,7 @@ def test_neg_log_loss_is_log_loss():
     [
         ("likelihood", "must be one of .* or the name of a scikit-learn scorer"),
         (None, "must be one of"),
+        (["f1_macro"], "must be one of"),
         ("r2", "judges numbers, not classes"),
         ("f1", "cannot judge the held-out rows .*multiclass.*f1_macro"),
         ("f1_samples", "cannot judge the held-out rows"),

@@ -1,6 +1,7 @@
 """TraceNormProbe: the path and the choice; and what users do with both trace-norm estimators."""
 
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -119,6 +120,18 @@ def test_a_choice_at_the_edge_of_its_grids_says_what_to_give(data, grids, words)
     with pytest.warns(UserWarning, match=words) as said:
         probe.fit(data.X_train, data.y_train)
     assert {warning.filename for warning in said} == {__file__}
+
+
+@pytest.mark.parametrize("grids", [{}, {"alpha": 0.1}])
+def test_nothing_is_advised_beyond_the_penalty_of_no_model(data, grids):
+    """Labels that are noise: W = 0 is best, at lambda1_max_ as at any larger one."""
+    y = np.random.default_rng(5).permutation(data.y_train)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        probe = TraceNormProbe(3, 2, select="log_loss", random_state=0, **grids)
+        probe.fit(data.X_train, y)
+    assert probe.lambda1_ == probe.lambda1_max_
+    assert not [each for each in said if "may do better" in str(each.message)]
 
 
 def test_alpha_is_the_ratio_of_one_value_to_the_next(data):

@@ -45,8 +45,8 @@ class ChosenClassifier(MultinomialClassifier):
 
     def _check(self) -> None:
         super()._check()
-        if self.select not in SELECTORS:
-            read_scorer(self.select, tuple(SELECTORS))
+        if self.select not in (ours := tuple(SELECTORS)):
+            read_scorer(self.select, ours)
         if self.shots is not None:
             check_positive("shots", self.shots, kind=Integral)
         if isinstance(self.validation, tuple):

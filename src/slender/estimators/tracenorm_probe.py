@@ -230,6 +230,8 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
 
     def _warn_at_edges(self) -> None:
         best = self.path_[best_of(self.path_, self.select)]
+        if best["lambda1"] >= self.lambda1_max_:
+            return  # W = 0, and so it is with any larger penalty
         for name, other in (PENALTIES, PENALTIES[::-1]):
             row = [record for record in self.path_ if record[other] == best[other]]
             given = self.alpha is not None or getattr(self, f"{name}s") is not None
