@@ -225,17 +225,19 @@ def walk(dataset: Dataset, values: int, repeats: int, say: Say) -> dict[str, Any
     part = split(dataset)
     warm_up(Problem(part, SHARES["tiny"] * lambda1_max(part), LAMBDA2))
     runs = []
+    lambda1s = lambda1_max(part) * np.geomspace(1.0, 0.01, values)  # no further, as the fits below
     for seed in range(1, repeats + 1):
         say(f"repeat {seed} of {repeats}: {values} x {values} pairs")
         probe = slender.TraceNormProbe(
-            values,
-            values,
+            lambda1s=lambda1s,
+            n_lambda2=values,
             validation=(part.X_test, part.y_test),
             refit=False,
             random_state=seed,
         )
         with Clock() as clock, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # `missed` says so
+            warnings.filterwarnings("ignore", ".* may do better")  # the path is what counts
             probe.fit(part.X_train, part.y_train)
         last = probe.path_[-1]["lambda1"]
         lambda2s = sorted({record["lambda2"] for record in probe.path_}, reverse=True)

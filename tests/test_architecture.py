@@ -8,6 +8,7 @@ import pytest
 import slender
 
 ORDER = [
+    "notices",  # warnings
     "extras",  # packages that only some functions need
     "storage",  # files in general
     "kernels",  # compiled, and kept on disk

@@ -1,13 +1,14 @@
 """The command as people use it: results, and one clear line on bad input."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from slender import SLNDClassifier, load_model, save_model
+from slender import SLNDClassifier, __version__, load_model, save_model
 from slender.files import read_labels
 
 rng = np.random.default_rng(0)
@@ -72,6 +73,38 @@ def test_fit_for_machines(here, slender):
     assert results["trace"][-1]["validation_top1"] == pytest.approx(final)
     assert slender("fit", ".", "--out", "new", "--json", "r.json", "-q") == (0, "", "")
     assert json.loads(Path("r.json").read_text())["command"] == "fit"
+
+
+WHERE_FROM = {
+    "fit": ("fit . --method sgd --out new", 0, {"X", "y"}),
+    "path": ("path . --cs 0.1 --cv 3 --out new", 0, {"X", "y", "X_test", "y_test"}),
+    "score": ("score model X_test.npy y_test.npy", None, {"model", "X", "y"}),
+    "predict": ("predict model X_test.npy --out y.txt", None, {"model", "X"}),
+    "export": ("export model --to sklearn --out m.joblib", None, {"model"}),
+    "run": ("run --opt sgd --epochs 1", 0, {"X_train", "y_train", "X_val", "y_val",
+                                                  "X_test", "y_test"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", WHERE_FROM)
+def test_json_says_where_results_come_from(here, model, slender, command):
+    words, seed, inputs = WHERE_FROM[command]
+    code, _, err = slender(*words.split(), "--json", "r.json")
+    assert (code, err) == (0, "")
+    results = json.loads(Path("r.json").read_text())
+    assert results.get("seed") == seed
+    assert isinstance(results["settings"], dict)
+    assert results["version"] == __version__
+    assert {"system", "processor", "cores", "threads", "python", "numpy"} <= set(results["machine"])
+    assert set(results["inputs"]) == inputs
+    if command == "fit":
+        assert results["settings"]["loss"] == "logistic"
+        content = np.load("X_train.npy").tobytes()
+        expected = {"name": ".", "shape": [120, 8], "sha256": sha256(content).hexdigest()}
+        assert results["inputs"]["X"] == expected
+    if command == "score":
+        content = Path("model").read_bytes()
+        assert results["inputs"]["model"]["sha256"] == sha256(content).hexdigest()
 
 
 def test_validation_sees_the_scores_of_the_final_model(here, slender):

@@ -11,6 +11,7 @@ from slender import LinearProbe, load_model
 from slender.cli import main
 from slender.lab.plots import plot_path
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")  # of grids so small
 CS = (0.001, 0.1, 10.0)
 
 rng = np.random.default_rng(0)
@@ -69,6 +70,18 @@ def test_the_model_of_the_library(here, path):
     (marked,) = [line for line in out.splitlines() if line.lstrip().startswith(">")]
     assert float(marked.split()[1]) == pytest.approx(probe.C_, rel=1e-2)
     assert "test" not in out
+    assert marked.count("±") == 2  # of top-1 and of the log loss
+
+
+def test_a_scorer_has_a_column(here, path):
+    code, out, err = path(*FILES, *QUICK, "--select", "f1_macro")
+    assert (code, err) == (0, "")
+    assert "f1_macro" in out
+    assert load_model("probe").select == "f1_macro"
+    results = results_of(path(*FILES, *QUICK, "--select", "f1_macro", "--json", "-"))
+    best = max(results["path"], key=lambda record: record["f1_macro"])
+    assert results["C"] == best["C"]
+    assert results["select"] == "f1_macro"
 
 
 def test_for_machines(here, path):
@@ -120,7 +133,7 @@ def test_ways_to_choose(here, path, words, said):
     results = results_of(path(*FILES, *QUICK, *words.split(), "--json", "-"))
     assert results["validation"] == said
     loaded = load_model("probe")
-    assert loaded.validation == (0.25 if "0.25" in words else None)
+    assert loaded.validation == {"--validation": 0.25, "--cv": 3}.get(words.split()[0])
     assert loaded.score(X, CODES) > 0.5
 
 
@@ -144,9 +157,18 @@ def test_cs(here, path, cs, expected):
 def test_unsorted_cs_are_sorted_and_it_says_so(here, path):
     code, out, err = path(*FILES, "--cs", "10,0.1,0.1", "--full", "--out", "probe", "--json", "-")
     assert code == 0
-    assert err.startswith("slender: warning: Cs were sorted")
+    assert err.startswith("slender: warning: --cs were sorted")
     assert err.count("\n") == 1
     assert [record["C"] for record in json.loads(out)["path"]] == [0.1, 10]
+
+
+def test_the_seed_is_zero_unless_it_is_given(here, path):
+    words = (*FILES, "--cs", "0.1", "--out", "probe", "--json", "-")
+    results = results_of(path(*words))
+    coef = load_model("probe").coef_
+    results_of(path(*words, "--seed", 0))
+    assert np.array_equal(load_model("probe").coef_, coef)
+    assert results["seed"] == 0 == load_model("probe").random_state
 
 
 def test_every_option_reaches_the_probe(here, path):
@@ -208,6 +230,25 @@ def test_plot_from_python(tmp_path):
         plot_path(records, 1.0, tmp_path / "path.gif")
 
 
+def test_plots_show_standard_errors_and_fit_what_matters():
+    """The bad accuracies of tiny C leave the axes; bands are a standard error on either side."""
+    top1 = {1e-6: 0.1, 1e-5: 0.1, 1e-4: 0.1, 0.01: 0.5, 0.1: 0.85, 1.0: 0.9, 10.0: 0.88}
+    records = [
+        {"C": C, "top1": a, "top1_error": 0.02, "mean_per_class": a, "log_loss": 2 - a,
+         "log_loss_error": 0.1}
+        for C, a in top1.items()
+    ]  # fmt: skip
+    upper, lower = plot_path(records, 1.0).axes
+    (band,) = upper.collections
+    box = band.get_datalim(upper.transData)
+    assert (box.y0, box.y1) == pytest.approx((0.08, 0.92))
+    assert len(lower.collections) == 1
+    low, high = upper.get_ylim()
+    assert 0.8 < low < 0.83
+    assert 0.92 < high < 0.95
+    assert 1e-3 < upper.get_xlim()[0] < 0.01
+
+
 def test_plot_without_matplotlib_is_refused_before_the_work(here, path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = path("none.npy", *QUICK, "--plot", "path.png")
@@ -221,13 +262,13 @@ def test_plot_without_matplotlib_is_refused_before_the_work(here, path, monkeypa
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        ("--cs 0,1", ["--cs 0,1", "every C a number > 0"]),
-        ("--cs=-1", ["every C a number > 0"]),
+        ("--cs 0,1", ["--cs 0,1", "every one a number > 0"]),
+        ("--cs=-1", ["every one a number > 0"]),
         ("--cs 1,few", ["--cs 1,few: give how many (45)"]),
         ("--cs 1:2", ["lowest:highest:number"]),
-        ("--cs 0:1:5", ["every C a number > 0"]),
+        ("--cs 0:1:5", ["every one a number > 0"]),
         ("--cs 5:1:5", ["lowest:highest:number"]),
-        ("--cs nan", ["every C a number > 0"]),
+        ("--cs nan", ["every one a number > 0"]),
         ("--cs 0", ["Cs=0"]),
         ("--val-y y_test.npy", ["--val-y without --val"]),
         ("--val narrow.npy --val-y y_test.npy", ["--val has 3 features but X has 8"]),

@@ -93,6 +93,10 @@ def test_several_labels_a_row(scored, slender, monkeypatch, bytes_at_once):
     code, _, err = slender("score", "model", "X.npy", "y.npy", "-q")
     assert code == 2
     assert "fitted on an indicator matrix" in err
+    np.save("y.npy", 2 * SEVERAL - 1)
+    code, _, err = slender("score", "model", "X.npy", "y.npy", "-q")
+    assert code == 2
+    assert "y is a matrix of -1 and 1" in err
 
 
 def test_a_class_without_rows_has_no_figures(scored):

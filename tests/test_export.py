@@ -33,6 +33,12 @@ from slender.export.form import linear
 from slender.extras import MissingPackageError
 from slender.model import ESTIMATORS
 
+# Small grids are quick; their best value may be the last, and few rows tell no temperature.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* may do better"),
+    pytest.mark.filterwarnings("ignore:.* cannot tell the temperature"),
+]
+
 rng = np.random.default_rng(0)
 CODES = np.repeat(np.arange(6), 30)
 X = (rng.standard_normal((6, 8))[CODES] + rng.standard_normal((180, 8))).astype(np.float32)

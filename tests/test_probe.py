@@ -1,5 +1,6 @@
 """LinearProbe: the path, the choice, the final certified model."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -8,8 +9,8 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, log_loss, top_k_accuracy_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss, top_k_accuracy_score
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -17,7 +18,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from slender import LinearProbe, LogisticClassifier, load_model, save_model
 from slender.estimators.chosen import best_of
 from slender.estimators.probe import turned
+from slender.estimators.temperature import temperature
 from slender.lab.datasets import planted
+from slender.rows import as_rows
+
+# Small grids are quick, and their best value is often the last.
+pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")
 
 FIELDS = {
     "C", "objective", "gap", "top1", "top1_error", "top5", "mean_per_class", "log_loss",
@@ -143,6 +149,81 @@ def test_log_loss_decides_among_accuracies_that_rows_cannot_tell_apart():
     assert best_of(records, "balanced_accuracy") == 1
 
 
+SCORERS = ("f1_macro", "matthews_corrcoef", "roc_auc_ovr", "top_k_accuracy", "neg_brier_score")
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@pytest.mark.parametrize("scale", ["none", "l2"])
+def test_a_scorer_of_sklearn_chooses(data, name, scale):
+    """Its figures are those of the fitted model on the held-out rows."""
+    X_val, y_val = data.X_test, data.y_test
+    names = np.array(list("abcdefgh"))
+    options = {"select": name, "validation": (X_val, names[y_val]), "scale": scale}
+    probe = LinearProbe([0.001, 0.1, 10.0], full=True, tol=1e-4, random_state=0, **options)
+    probe.fit(data.X_train, names[data.y_train])
+    best = max(probe.path_, key=lambda record: record[name])
+    assert probe.C_ == best["C"]
+    assert best[name] == pytest.approx(get_scorer(name)(probe, X_val, names[y_val]), abs=0.01)
+
+
+def test_a_scorer_of_two_classes():
+    X, y = load_digits(return_X_y=True)
+    probe = LinearProbe([1e-5, 1e-3, 1e-1], select="roc_auc", random_state=0)
+    probe.fit(X[:600], y[:600] > 4)
+    assert 0.8 < max(record["roc_auc"] for record in probe.path_) <= 1.0
+
+
+def test_neg_log_loss_is_log_loss():
+    """Also where the held-out rows lack a class, which scikit-learn's own scorer refuses."""
+    records = path(0.88, 0.89, 0.90, rising=False)
+    assert best_of(records, "neg_log_loss") == best_of(records, "log_loss") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("likelihood", "must be one of .* or the name of a scikit-learn scorer"),
+        (None, "must be one of"),
+        (["f1_macro"], "must be one of"),
+        ("r2", "judges numbers, not classes"),
+        ("f1", "cannot judge the held-out rows .*multiclass.*f1_macro"),
+        ("f1_samples", "cannot judge the held-out rows"),
+    ],
+)
+def test_a_scorer_that_cannot_judge_is_refused_before_the_work(data, name, words):
+    seen = []
+    probe = LinearProbe(3, select=name, callbacks=[lambda r, w: seen.append(r)])
+    with pytest.raises(ValueError, match=words):
+        probe.fit(data.X_train, data.y_train)
+    assert not seen
+
+
+def edges(said):
+    """The warnings that a choice lies at the edge of its grid."""
+    return [str(each.message) for each in said if "may do better" in str(each.message)]
+
+
+@pytest.mark.parametrize(
+    ("Cs", "words"),
+    [
+        ([1e-5, 1e-4], "C=0.0001 is the largest .* give Cs=np.geomspace\\(0.0001, 0.1, 7\\)"),
+        ([1e3, 1e4], "C=1e\\+03 is the smallest .* give Cs=np.geomspace\\(1, 1e\\+03, 7\\)"),
+    ],
+)
+def test_a_choice_at_the_edge_of_its_grid_says_what_to_give(data, Cs, words):
+    with pytest.warns(UserWarning, match=words) as said:
+        LinearProbe(Cs, random_state=0).fit(data.X_train, data.y_train)
+    assert {warning.filename for warning in said} == {__file__}
+
+
+def test_a_choice_inside_its_grid_or_of_one_value_says_nothing(data):
+    for Cs in ([1e-5, 0.03, 1e4], [0.03], 5):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            LinearProbe(Cs, full=True, random_state=0).fit(data.X_train, data.y_train)
+        assert not edges(said)
+
+
 def test_callbacks_see_every_c_and_a_seed_repeats_the_fit(data):
     seen = []
     probe = LinearProbe(6, random_state=1, callbacks=[lambda r, w: seen.append(r["C"])])
@@ -164,6 +245,61 @@ def test_cross_validation(data):
     best = max(record["top1"] for record in probe.path_)
     assert best == pytest.approx(np.mean(parts), abs=0.01)
     assert probe.gap_ <= 1e-3 * probe.objective_
+
+
+def test_the_figures_of_folds_are_means_of_the_same_folds(data):
+    """Whatever is reported: a gap beside an objective has the same folds behind it."""
+    splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+    probe = LinearProbe([0.001, 0.1], validation=splitter, random_state=0)
+    probe.fit(data.X_train, data.y_train)
+    assert [len(fold) for fold in probe.folds_] == [2, 2, 2]
+    for record, *folds in zip(probe.path_, *probe.folds_, strict=True):
+        for name in ("C", "objective", "gap", "top1", "top5", "mean_per_class", "log_loss"):
+            assert record[name] == pytest.approx(np.mean([fold[name] for fold in folds]))
+        for name in ("passes", "seconds"):
+            assert record[name] == pytest.approx(sum(fold[name] for fold in folds))
+        errors = [fold["top1_error"] for fold in folds]
+        assert record["top1_error"] == pytest.approx(np.linalg.norm(errors) / 3)
+        assert (
+            record["gap"]
+            <= max(fold["gap"] / fold["objective"] for fold in folds) * (record["objective"])
+        )
+    alone = LinearProbe([0.1], random_state=0).fit(data.X_train, data.y_train)
+    assert alone.folds_ == [alone.path_]
+
+
+def test_a_number_is_so_many_folds(data):
+    X, y = data.X_train[:300], data.y_train[:300]
+    probe, again, other = (
+        LinearProbe([0.1], validation=3, random_state=seed).fit(X, y) for seed in (0, 0, 1)
+    )
+    assert len(probe.folds_) == 3
+    assert [r["top1"] for (r,) in probe.folds_] == [r["top1"] for (r,) in again.folds_]
+    assert [r["log_loss"] for (r,) in probe.folds_] != [r["log_loss"] for (r,) in other.folds_]
+
+
+def test_groups_are_passed_to_the_splitter(data):
+    """No group is both fitted on and judged on."""
+    X, y = data.X_train[:300], data.y_train[:300]
+    groups = np.arange(300) // 10
+    seen = []
+
+    class Watching(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            seen.append(groups)
+            return super().split(X, y, groups)
+
+    LinearProbe([0.1], validation=Watching(3)).fit(X, y, groups=groups)
+    np.testing.assert_array_equal(seen[0], groups)
+    for validation in (0.1, 3, (X, y)):
+        with pytest.raises(ValueError, match="groups are of use to a splitter"):
+            LinearProbe([0.1], validation=validation).fit(X, y, groups=groups)
+
+
+def test_one_value_stands_in_the_middle(data):
+    probe = LinearProbe(1, random_state=0).fit(data.X_train, data.y_train)
+    assert probe.C_ == pytest.approx(10**-0.5)
+    assert probe.score(data.X_test, data.y_test) > 0.5
 
 
 def test_a_class_missing_from_a_fold_is_named():
@@ -229,6 +365,28 @@ def test_temperature_lowers_the_log_loss_of_held_out_rows(data):
     np.testing.assert_array_equal(calibrated.predict(X_val), plain.predict(X_val))
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e2, 1e6])
+def test_scores_of_any_scale_have_their_temperature(data, scale):
+    """It is the scale itself, times that of the scores as they were; no bound cuts it."""
+    model = LogisticClassifier(0.1).fit(data.X_train, data.y_train)
+    held_out = as_rows(data.X_test), data.y_test.astype(np.int32)
+    one = temperature(held_out, model.coef_, model.intercept_)
+    other = temperature(held_out, scale * model.coef_, scale * model.intercept_)
+    assert other == pytest.approx(scale * one, rel=0.01)
+
+
+def test_rows_that_cannot_tell_the_temperature_leave_it_alone():
+    """All of them are right, and the surer the better; or scores say nothing."""
+    easy = planted(600, 20, 4, n_test=100, separation=4.0)
+    noise = np.random.default_rng(0).permutation(easy.y_train)
+    for y, words in ((easy.y_train, "of which 0 are wrong"), (noise, "cannot tell")):
+        probe = LinearProbe([1e-3], calibrate=True, random_state=0)
+        with pytest.warns(UserWarning, match=f"{words}.* it stays 1") as said:
+            probe.fit(easy.X_train, y)
+        assert probe.temperature_ == 1.0
+        assert {warning.filename for warning in said} == {__file__}
+
+
 def test_without_refit_the_held_out_rows_stay_out(data):
     probe = LinearProbe([0.1], refit=False, random_state=0).fit(data.X_train, data.y_train)
     whole = LinearProbe([0.1], refit=True, random_state=0).fit(data.X_train, data.y_train)
@@ -276,12 +434,15 @@ def test_cs_are_sorted_with_a_note(data):
     ("options", "words"),
     [
         ({"Cs": 0}, "Cs=0 must be"),
-        ({"Cs": []}, "must be a number of values"),
-        ({"Cs": [1.0, 0.0]}, "C=0.0 must be"),
-        ({"Cs": [-1.0]}, "C=-1.0 must be"),
+        ({"Cs": []}, "Cs=.. must be a list of numbers"),
+        ({"Cs": [1.0, 0.0]}, "Cs=.1.0, 0.0. must hold numbers > 0"),
+        ({"Cs": [-1.0]}, "Cs=.-1.0. must hold numbers > 0"),
         ({"validation": 0.0}, "validation=0.0 must lie"),
         ({"validation": 1.5}, "validation=1.5 must lie"),
-        ({"validation": (1, 2, 3)}, "a share, a pair"),
+        ({"validation": 1}, "validation=1 must be a share between 0 and 1, or two folds"),
+        ({"validation": True}, "validation=True must be a share"),
+        ({"validation": 3, "calibrate": True}, "calibrate=True needs one set"),
+        ({"validation": (1, 2, 3)}, "a share, a number of folds, a pair"),
         ({"scale": "minmax"}, "scale='minmax'"),
         ({"shots": 0}, "shots=0 must be"),
         ({"calibrate": True, "validation": KFold(3)}, "calibrate=True needs one set"),

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import naive_trace
 from naive_trace import PROBLEMS, blobs, stated
-from slender import TraceNormClassifier
+from slender import LinearProbe, TraceNormClassifier
+from slender.lab.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.tracenorm import Costs, Factors, costs, duality_gap, risk_gradient
 from slender.rows import DenseRows, one_blas_thread
@@ -144,6 +145,15 @@ def test_no_rounding_is_left_out_of_the_certificate():
     assert model.objective_ - np.log(5) <= model.gap_
 
 
+def test_the_default_penalty_serves():
+    """Many classes, of which a tenth of lambda1_max_ learns a few."""
+    data = planted(1000, 32, 40, n_test=1000, separation=0.8)
+    best = LinearProbe(12, random_state=0).fit(data.X_train, data.y_train)
+    model = TraceNormClassifier(random_state=0).fit(data.X_train, data.y_train)
+    scores = [each.score(data.X_test, data.y_test) for each in (model, best)]
+    assert scores[0] > scores[1] - 0.02
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_from_lambda1_max_on_nothing_is_left(intercept):
     X, y = blobs(C=3)
@@ -151,7 +161,7 @@ def test_from_lambda1_max_on_nothing_is_left(intercept):
     problem = stated(X, y, 1.0, intercept=intercept)
     default = fitted(problem._replace(lambda1=None))
     largest = default.lambda1_max_
-    assert default.lambda1_ == pytest.approx(0.1 * largest)
+    assert default.lambda1_ == pytest.approx(0.003 * largest)
     assert largest == pytest.approx(problem.lambda1_max(), rel=1e-12)
     for lambda1 in (largest, 3 * largest):
         with pytest.warns(ConvergenceWarning, match="is not below lambda1_max_"):

@@ -1,14 +1,15 @@
 """TraceNormProbe: the path and the choice; and what users do with both trace-norm estimators."""
 
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import balanced_accuracy_score, log_loss, top_k_accuracy_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss, top_k_accuracy_score
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_trace
@@ -20,6 +21,9 @@ from slender.export import to_sklearn
 from slender.lab.datasets import planted
 from slender.rows import one_blas_thread
 from slender.solvers.tracepath import LOOSER
+
+# Small grids are quick, and their best value is often the last.
+pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")
 
 FIELDS = {
     "lambda1", "lambda2", "objective", "gap", "rank", "trace_norm", "top1", "top1_error", "top5",
@@ -73,14 +77,61 @@ def probe(data):
 def test_a_path_has_a_record_for_each_pair(probe):
     assert all(set(record) == FIELDS for record in probe.path_)
     pairs = [(record["lambda1"], record["lambda2"]) for record in probe.path_]
-    assert len(pairs) == len(set(pairs)) == 12
+    assert len(pairs) == len(set(pairs)) >= 12
     lambda1s, lambda2s = (np.unique(column)[::-1] for column in zip(*pairs, strict=True))
-    np.testing.assert_allclose(lambda1s, probe.lambda1_max_ * np.geomspace(1, 0.01, 4))
+    np.testing.assert_allclose(lambda1s[:4], probe.lambda1_max_ * np.geomspace(1, 0.01, 4))
     np.testing.assert_allclose(lambda2s, np.geomspace(1e-2, 1e-6, 3))
     assert pairs[0] == (lambda1s[0], lambda2s[0])  # from strong to weak, neighbours in turn
     assert all((a[0] == b[0]) != (a[1] == b[1]) for a, b in pairwise(pairs))
     assert [record["rank"] for record in probe.path_[:3]] == [0.0] * 3  # at lambda1_max
     assert all(record["gap"] <= LOOSER * probe.tol * record["objective"] for record in probe.path_)
+
+
+def test_the_path_walks_on_until_validation_turns():
+    """Rows that can be told apart want a weak penalty, far below a hundredth of the largest."""
+    data = planted(900, 40, 6, n_test=300, separation=2.0)
+    probe = TraceNormProbe(3, lambda2s=[0.01], random_state=0).fit(data.X_train, data.y_train)
+    assert probe.lambda1_ < 0.01 * probe.lambda1_max_
+    lambda1s = [record["lambda1"] for record in probe.path_]
+    np.testing.assert_allclose(np.divide(lambda1s[1:], lambda1s[:-1]), 0.1)
+    assert 2 * lambda1s[-1] < probe.lambda1_  # the best lies behind
+
+
+def test_grids_of_one_s_own(data):
+    lambda1s, lambda2s = [0.001, 0.01, 0.1], [1e-4, 1e-3]
+    probe = TraceNormProbe(lambda1s=lambda1s, lambda2s=lambda2s, random_state=0)
+    probe.fit(data.X_train, data.y_train)
+    pairs = [(record["lambda1"], record["lambda2"]) for record in probe.path_]
+    assert pairs == [(0.1, 1e-3), (0.1, 1e-4), (0.01, 1e-4), (0.01, 1e-3), (0.001, 1e-3),
+                     (0.001, 1e-4)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("grids", "words"),
+    [
+        (([0.05, 0.1], [1e-5, 1e-4, 1e-3]), "lambda1=0.05 is the smallest .*lambda1s=np.geomsp"),
+        (([1e-7, 1e-6], [1e-5, 1e-1]), "lambda1=1e-06 is the largest .*a larger one may do better"),
+        (([1e-4, 1e-3, 1e-2], [1.0, 10.0]), "lambda2=1 is the smallest .*lambda2s=np.geomspace"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:lambda.* is the:UserWarning")
+def test_a_choice_at_the_edge_of_its_grids_says_what_to_give(data, grids, words):
+    probe = TraceNormProbe(lambda1s=grids[0], lambda2s=grids[1], random_state=0)
+    with pytest.warns(UserWarning, match=words) as said:
+        probe.fit(data.X_train, data.y_train)
+    assert {warning.filename for warning in said} == {__file__}
+
+
+@pytest.mark.parametrize("grids", [{}, {"alpha": 0.1}])
+def test_nothing_is_advised_beyond_the_penalty_of_no_model(data, grids):
+    """Labels that are noise: W = 0 is best, at lambda1_max_ as at any larger one."""
+    y = np.random.default_rng(5).permutation(data.y_train)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        probe = TraceNormProbe(3, 2, select="log_loss", random_state=0, **grids)
+        probe.fit(data.X_train, y)
+    assert probe.lambda1_ == probe.lambda1_max_
+    assert not [each for each in said if "may do better" in str(each.message)]
 
 
 def test_alpha_is_the_ratio_of_one_value_to_the_next(data):
@@ -133,6 +184,18 @@ def test_the_path_is_that_of_cold_fits_in_fewer_passes(data):
     assert sum(record["passes"] for record in probe.path_) < 0.6 * cold_passes
 
 
+@pytest.mark.parametrize("name", ["f1_macro", "roc_auc_ovr"])
+def test_a_scorer_of_sklearn_chooses(data, name):
+    held_out = data.X_test, data.y_test
+    probe = TraceNormProbe(3, 2, select=name, validation=held_out, fit_intercept=True)
+    probe.set_params(random_state=0).fit(data.X_train, data.y_train)
+    best = max(probe.path_, key=lambda record: record[name])
+    assert (probe.lambda1_, probe.lambda2_) == (best["lambda1"], best["lambda2"])
+    assert best[name] == pytest.approx(get_scorer(name)(probe, *held_out), abs=0.01)
+    with pytest.raises(ValueError, match="select='f1' cannot judge"):
+        TraceNormProbe(3, 2, select="f1").fit(data.X_train, data.y_train)
+
+
 def without_seconds(path):
     return [{name: record[name] for name in FIELDS - {"seconds"}} for record in path]
 
@@ -143,7 +206,7 @@ def test_held_out_rows_judge_and_do_nothing_else(data):
     held_out = splits.stratified(y.astype(np.int32), 0.1, np.random.default_rng(0)).held_out
     other = X.copy()
     other[held_out] = np.random.default_rng(1).standard_normal((len(held_out), 20))
-    a, b = (TraceNormProbe(3, 2, random_state=0).fit(rows, y) for rows in (X, other))
+    a, b = (TraceNormProbe(3, 2, alpha=0.1, random_state=0).fit(rows, y) for rows in (X, other))
     for one, two in zip(a.models_, b.models_, strict=True):
         np.testing.assert_array_equal(one.W, two.W)
     assert [r["objective"] for r in a.path_] == [r["objective"] for r in b.path_]
@@ -188,10 +251,25 @@ def test_a_splitter_s_parts_are_averaged(data):
     assert probe.lambda1_max_ == pytest.approx(max(model.lambda1_max_ for model in cold))
     objectives = [model.objective_ for model in cold]
     assert probe.path_[1]["objective"] == pytest.approx(np.mean(objectives), rel=LOOSER * probe.tol)
+    for name in ("lambda1", "objective", "gap", "rank", "top1"):
+        mean = np.mean([fold[1][name] for fold in probe.folds_])
+        assert probe.path_[1][name] == pytest.approx(mean)
     tests = (test for _, test in splitter.split(X, y))
     scores = [model.score(X[test], y[test]) for model, test in zip(cold, tests, strict=True)]
     assert probe.path_[1]["top1"] == pytest.approx(np.mean(scores), abs=0.01)
     assert probe.gap_ <= probe.tol * probe.objective_
+
+
+def test_one_value_of_each_stands_in_the_middle(data):
+    probe = TraceNormProbe(1, 1, random_state=0).fit(data.X_train, data.y_train)
+    assert probe.lambda1_ == pytest.approx(0.1 * probe.lambda1_max_)
+    assert probe.lambda2_ == pytest.approx(1e-4)
+
+
+def test_groups_are_passed_to_the_splitter(data):
+    groups = np.arange(len(data.y_train)) // 10
+    probe = TraceNormProbe(2, 1, alpha=0.1, validation=GroupKFold(3), random_state=0)
+    assert len(probe.fit(data.X_train, data.y_train, groups=groups).folds_) == 3
 
 
 def test_few_shots(data):
@@ -309,8 +387,11 @@ def test_ctrl_c_keeps_the_best_so_far(data):
         ({"shots": 0}, "shots=0 must be"),
         ({"validation": 0.0}, "validation=0.0 must lie"),
         ({"validation": 1.5}, "validation=1.5 must lie"),
-        ({"validation": (1, 2, 3)}, "a share, a pair"),
+        ({"validation": (1, 2, 3)}, "a share, a number of folds, a pair"),
         ({"validation": KFold(3), "refit": False}, "refit=False needs one set"),
+        ({"lambda1s": []}, "lambda1s=.. must be a list"),
+        ({"lambda2s": [1e-3, -1.0]}, "lambda2s=.* must hold numbers > 0"),
+        ({"alpha": 0.5, "lambda1s": [0.1], "lambda2s": [0.1]}, "leave alpha=0.5 nothing to do"),
     ],
 )
 def test_bad_settings_of_a_probe_are_named(options, words):

@@ -28,6 +28,7 @@ from .path import path
 from .predict import predict
 from .run import run
 from .score import score
+from .wording import flags, in_options
 
 EXAMPLES: dict[Callable[..., None], str] = {
     fit: "slender fit X.npy y.npy --out model",
@@ -97,7 +98,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a command line."""
     kept = "nothing was written"
     with warnings.catch_warnings():
-        _warn_in_one_line()
+        _warn_in_one_line(arguments)
         try:
             code = app(arguments, prog_name="slender", standalone_mode=False)
         except UsageError as error:
@@ -126,13 +127,19 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _warn_in_one_line() -> None:
-    """Each warning once, as a line of its own."""
+def _warn_in_one_line(arguments: list[str]) -> None:
+    """Each warning once, as a line of its own, in the words of the command."""
     shown: set[str] = set()
+    commands: Any = typer.main.get_command(app)
+    command = next(
+        (commands.commands[word] for word in arguments if word in commands.commands), None
+    )
+    options = {} if command is None else flags(command)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in shown:
-            shown.add(str(message))
-            say(f"warning: {message}")
+        text = in_options(str(message), options)
+        if text not in shown:
+            shown.add(text)
+            say(f"warning: {text}")
 
     warnings.showwarning = show  # type: ignore[assignment]

@@ -130,13 +130,19 @@ def check_plot(path: Path | None) -> None:
         check("matplotlib", "--plot")
 
 
-def write_json(results: dict[str, Any], name: str | None) -> None:
-    """To a file, to standard output, or nowhere."""
-    from ..storage import write_whole
-
+def write_json(
+    results: dict[str, Any],
+    name: str | None,
+    inputs: Mapping[str, tuple[Any, Any]] | None = None,
+) -> None:
+    """To a file, to standard output, or nowhere; with where the results come from."""
     if name is None:
         return
-    text = json.dumps(finite(results), indent=2, allow_nan=False) + "\n"
+    from ..storage import write_whole
+    from .provenance import provenance
+
+    document = {**results, **provenance(inputs)}
+    text = json.dumps(finite(document), indent=2, allow_nan=False) + "\n"
     if name == "-":
         with standard_output() as out:
             out.write(text)

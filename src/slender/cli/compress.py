@@ -24,7 +24,7 @@ def compress(
     training_rows: Annotated[
         int | None, typer.Option(help="Rows the codebooks are learned on; 65,536.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the draw of rows and of k-means.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the draw of rows and of k-means; 0.")] = None,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -41,11 +41,14 @@ def compress(
             f"--like takes the codebooks of {like} as they are; leave "
             f"{flags.get(first, '--training-rows')} away"
         )
+    if like is None:
+        given = {"random_state": 0, **given}
     check_outputs(out, json)
 
     from ..compress import CompressedMatrix, ProductQuantizer
     from ..extras import check
     from ..files import read_matrix
+    from .provenance import settings_of
 
     check("faiss", "slender compress")
     rows = read_matrix(X)
@@ -62,6 +65,8 @@ def compress(
     n, d = rows.shape
     results: dict[str, Any] = {
         "command": "compress",
+        "seed": given.get("random_state"),
+        "settings": {"like": None if like is None else str(like), **settings_of(quantizer)},
         "out": str(out),
         "rows": n,
         "features": d,
@@ -73,7 +78,7 @@ def compress(
         "seconds_codebooks": trained - begun,
         "seconds_codes": coded - trained,
     }
-    write_json(results, json)
+    write_json(results, json, {"X": (X, rows)})
     if not quiet and json != "-":
         show(facts(_lines(results)))
 

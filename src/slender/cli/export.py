@@ -35,6 +35,7 @@ def export(
     results: dict[str, Any] = {
         "command": "export",
         "model": str(model),
+        "settings": {"to": to},
         "to": to,
         "out": str(out),
         "estimator": type(fitted).__name__,
@@ -43,7 +44,7 @@ def export(
         "probabilities": form.link is not None,
         "normalize": "l2" if form.normalise else "none",
     }
-    write_json(results, json)
+    write_json(results, json, {"model": (model, model)})
     if not quiet and json != "-":
         show(facts(_lines(results)))
 

@@ -54,7 +54,7 @@ def fit(
     mu: Annotated[float | None, typer.Option(help="The same (bcfw).")] = None,
     lambda1: Annotated[
         float | None,
-        typer.Option("--lambda1", help="Trace norm; a tenth of where W = 0 (tracenorm)."),
+        typer.Option("--lambda1", help="Trace norm; 0.003 of where W = 0 (tracenorm)."),
     ] = None,
     lambda2: Annotated[
         float | None, typer.Option("--lambda2", help="Squared norm beside it (tracenorm).")
@@ -132,7 +132,7 @@ def fit(
         str | None,
         typer.Option(help="Reported: estimate, or exact, slower (slnd, sgd, sgdqn, olbfgs)."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     val: Annotated[
         Path | None, typer.Option(help="Rows, or a folder, to report accuracy on after each pass.")
     ] = None,
@@ -184,6 +184,7 @@ def fit(
 
     from ..files import read_dataset
     from ..model import save_model
+    from .provenance import data_of, settings_of
 
     data = read_dataset(X, y)
     watched = None if val is None else read_dataset(val, val_y, "test", data[0].shape[1])
@@ -200,10 +201,15 @@ def fit(
         "command": "fit",
         "model": str(out),
         "method": method,
+        "seed": seed,
+        "settings": settings_of(model),
         "finished": not ending.ended,
         **summary(model, data[0]),
     }
-    write_json(results, json)
+    inputs = data_of(X, data, y)
+    if watched is not None:
+        inputs = {**inputs, **data_of(val, watched, val_y, "_val")}
+    write_json(results, json, inputs)
     if not quiet and json != "-":
         show(facts(_lines(results)))
     if ending.ended:

@@ -37,15 +37,13 @@ COLUMNS = {
     "top-5": ("top5", ".4f"),
     "per class": ("mean_per_class", ".4f"),
     "log loss": ("log_loss", ".4f"),
-    "passes": ("passes", ".0f"),
-    "seconds": ("seconds", ".2f"),
 }
-
+COST = {"passes": ("passes", ".0f"), "seconds": ("seconds", ".2f")}
 
 CHOSEN = ("C", "lambda1", "lambda2", "rank")
 ONLY = {  # options of one penalty alone
     "l2": ("--cs", "--scale", "--full", "--calibrate"),
-    "trace": ("--n-lambda1", "--n-lambda2", "--alpha"),
+    "trace": ("--n-lambda1", "--n-lambda2", "--alpha", "--lambda1s", "--lambda2s"),
 }
 
 
@@ -76,6 +74,13 @@ def path(
     alpha: Annotated[
         float | None, typer.Option(help="Ratio of one lambda to the one before (trace).")
     ] = None,
+    lambda1s: Annotated[
+        str | None,
+        typer.Option("--lambda1s", help="These, 0.01,0.001, or lowest:highest:number (trace)."),
+    ] = None,
+    lambda2s: Annotated[
+        str | None, typer.Option("--lambda2s", help="The same of lambda2 (trace).")
+    ] = None,
     val: Annotated[
         Path | None,
         typer.Option(help="Rows to choose C on, or a folder with X_val.npy, y_val.npy."),
@@ -89,7 +94,10 @@ def path(
     scale: Annotated[str | None, typer.Option(help="none, l2 or standard.")] = None,
     select: Annotated[
         str | None,
-        typer.Option(help="auto, accuracy, balanced_accuracy or log_loss: what chooses."),
+        typer.Option(
+            help="What chooses: auto, accuracy, balanced_accuracy, log_loss or a scikit-learn "
+            "scorer, f1_macro."
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Every C; do not stop past the best.")
@@ -107,7 +115,7 @@ def path(
     class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
     tol: Annotated[float | None, typer.Option(help="Relative gap to stop at.")] = None,
     max_iter: Annotated[int | None, typer.Option(help="Passes at most, for each C.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
     plot: Annotated[
         Path | None, typer.Option(help="A figure to write: .png, .pdf or .svg (needs matplotlib).")
     ] = None,
@@ -126,6 +134,8 @@ def path(
         "n_lambda1": n_lambda1,
         "n_lambda2": n_lambda2,
         "alpha": alpha,
+        "lambda1s": None if lambda1s is None else _read_values("--lambda1s", lambda1s),
+        "lambda2s": None if lambda2s is None else _read_values("--lambda2s", lambda2s),
         "shots": shots,
         "scale": scale,
         "refit": False if no_refit else None,
@@ -146,9 +156,12 @@ def path(
     import slender
 
     from ..files import read_dataset
+    from ..lab.plots import plot_chosen
+    from ..model import save_model
+    from .provenance import data_of, settings_of
 
     data = read_dataset(X, y)
-    held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv, seed)
+    held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv)
     test = _test_part(X)
     Probe = slender.LinearProbe if penalty == "l2" else slender.TraceNormProbe
     model = Probe(validation=held_out, **given)
@@ -157,6 +170,7 @@ def path(
         model.set_params(callbacks=[advance, ending])
         interruptible(lambda: model.fit(*data), ending)
         model.set_params(callbacks=None)
+    several = model.folds_ if len(model.folds_) > 1 else []
     results = {
         "command": "path",
         "model": str(out),
@@ -164,6 +178,9 @@ def path(
         "features": data[0].shape[1],
         "classes": len(model.classes_),
         "penalty": penalty,
+        "seed": seed,
+        "settings": settings_of(model, validation=words),
+        "select": model.select,
         "validation": words,
         "finished": not ending.ended,
         **_chosen(model, penalty),
@@ -173,25 +190,22 @@ def path(
         "temperature": float(model.temperature_) if calibrate else None,
         "seconds": sum(record["seconds"] for record in (*model.path_, model.trace_[-1])),
         "path": [_row(record) for record in model.path_],
+        "folds": [[_row(record) for record in fold] for fold in several],
         "test": None if test is None else interruptible(lambda: _score(model, test)),
     }
-    _write(model, results, out, plot, json)
+    inputs = data_of(X, data, y)
+    if val is not None:
+        inputs = {**inputs, **data_of(val, held_out, val_y, "_val")}
+    if test is not None:
+        inputs = {**inputs, **data_of(X, test, part="_test")}
+    if plot is not None:
+        plot_chosen(model, plot)
+    write_json(results, json, inputs)
+    save_model(model, out)
     if not quiet and json != "-":
         show(_table(results), "", facts(_lines(results)))
     if ending.ended:
         raise Interrupted(f"{out} holds the best of the {len(model.path_)} models tried")
-
-
-def _write(
-    model: Any, results: dict[str, Any], out: Path, plot: Path | None, json: str | None
-) -> None:
-    from ..lab.plots import plot_chosen
-    from ..model import save_model
-
-    if plot is not None:
-        plot_chosen(model, plot)
-    write_json(results, json)
-    save_model(model, out)
 
 
 def _chosen(model: Any, penalty: str) -> dict[str, Any]:
@@ -217,11 +231,15 @@ def _check_penalty(penalty: str, given: dict[str, Any]) -> None:
     for flag in ONLY[other]:
         if given.get(flag.removeprefix("--").replace("-", "_")) is not None:
             raise ValueError(f"{flag} belongs to --penalty {other}; leave it away")
+    for name in ("lambda1", "lambda2"):
+        if f"n_{name}" in given and f"{name}s" in given:
+            raise ValueError(f"--n-{name} and --{name}s exclude each other; leave one away")
 
 
 def _bar(model: Any, penalty: str, quiet: bool) -> Bar:
     if penalty == "trace":
-        number = model.n_lambda1 * model.n_lambda2
+        grids = ((model.n_lambda1, model.lambda1s), (model.n_lambda2, model.lambda2s))
+        number = math.prod(n if values is None else len(set(values)) for n, values in grids)
         return progress_of_path("path", number, "pairs", ("lambda1", "lambda2"), quiet)
     number = model.Cs if isinstance(model.Cs, int) else len(set(model.Cs))
     return progress_of_path("path", number, "C", ("C",), quiet)
@@ -231,16 +249,20 @@ def _read_cs(text: str) -> int | list[float]:
     """45 -> 45;  0.01,0.1 -> [0.01, 0.1];  1e-3:1e3:7 -> seven, evenly in log C."""
     if text.strip().isdecimal():
         return int(text)
+    return _read_values("--cs", text, "how many (45), ")
+
+
+def _read_values(flag: str, text: str, or_else: str = "") -> list[float]:
     try:
-        Cs = _between(*text.split(":")) if ":" in text else [float(C) for C in text.split(",")]
-        if not all(0 < C < math.inf for C in Cs):
+        values = _between(*text.split(":")) if ":" in text else [float(v) for v in text.split(",")]
+        if not all(0 < value < math.inf for value in values):
             raise ValueError
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"--cs {text}: give how many (45), a list (0.01,0.1,1) or lowest:highest:number "
-            "(1e-6:1e5:45), every C a number > 0"
+            f"{flag} {text}: give {or_else}a list (0.01,0.1,1) or lowest:highest:number "
+            "(1e-6:1e5:45), every one a number > 0"
         ) from error
-    return Cs
+    return values
 
 
 def _between(lowest: str, highest: str, number: str) -> list[float]:
@@ -257,7 +279,6 @@ def _validation(
     val_y: Path | None,
     share: float | None,
     cv: int | None,
-    seed: int | None,
 ) -> tuple[Any, str]:
     """What LinearProbe takes as `validation`, and how to say it."""
     given = {"--val": val, "--validation": share, "--cv": cv}
@@ -279,9 +300,7 @@ def _validation(
     if cv is not None:
         if cv < 2:
             raise ValueError(f"--cv {cv}: a cross-validation has two folds at least")
-        from sklearn.model_selection import StratifiedKFold
-
-        return StratifiedKFold(cv, shuffle=True, random_state=seed), f"{cv} folds"
+        return cv, f"{cv} folds"
     share = HELD_OUT if share is None else share
     return share, f"{100 * share:g} % of the rows"
 
@@ -318,18 +337,29 @@ def _table(results: dict[str, Any]) -> Any:
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     own = L2 if results["penalty"] == "l2" else TRACE
-    wanted = {**own, **COLUMNS}
+    wanted = {**own, **COLUMNS, **_scorer(results), **COST}
     for column in ("", *wanted):
         table.add_column(column, justify="right", no_wrap=True)
     for record in results["path"]:
-        cells = [
-            "-" if record.get(name) is None else format(record[name], style)
-            for name, style in wanted.values()
-        ]
+        cells = [_cell(record, *column) for column in wanted.values()]
         penalties = [name for name, _ in own.values() if name in results and name != "rank"]
         chosen = all(record[name] == results[name] for name in penalties)
         table.add_row(">" if chosen else "", *cells)
     return table
+
+
+def _scorer(results: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """A column for the score of scikit-learn that chose, if one did."""
+    name = results["select"]
+    return {name: (name, ".4f")} if name in results["path"][0] else {}
+
+
+def _cell(record: dict[str, Any], name: str, style: str) -> str:
+    """A figure, with its standard error where it has one."""
+    if record.get(name) is None:
+        return "-"
+    error = record.get(f"{name}_error")
+    return format(record[name], style) + ("" if error is None else f" ± {error:{style}}")
 
 
 def _lines(results: dict[str, Any]) -> dict[str, str]:

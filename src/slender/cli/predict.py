@@ -60,7 +60,8 @@ def predict(
         else:
             write_whole(out, lambda path: _write_text(path, answers, heading))
     results = {"command": "predict", "model": str(model), "rows": rows.shape[0], "out": out}
-    write_json(results, json)
+    results["settings"] = {"top_k": top_k, "proba": proba}
+    write_json(results, json, {"model": (model, model), "X": (X, rows)})
     if not quiet and "-" not in (out, json):
         show(f"{rows.shape[0]:,} rows -> {out}")
 

@@ -48,14 +48,16 @@ def progress_of_gap(title: str, tol: float, quiet: bool) -> Bar:
 
 
 def progress_of_path(title: str, n: int, what: str, names: tuple[str, ...], quiet: bool) -> Bar:
-    """For a path of n values of `what`, which a record has under these names."""
+    """For a path of n values of `what`, or more, which a record has under these names."""
     done = 0
 
     def step(record: Any) -> tuple[float | None, str]:
         nonlocal done
         done += 1
         last = ", ".join(f"{record[name]:.3g}" for name in names)
-        return done, f"{done}/{n} {what}  last {last}: top-1 {record['top1']:.4f}"
+        return min(
+            done, n
+        ), f"{done}/{max(done, n)} {what}  last {last}: top-1 {record['top1']:.4f}"
 
     return _bar(title, n, f"0/{n} {what}", step, quiet)
 

@@ -96,7 +96,8 @@ def run(
         raise ValueError(f"--data-dir is not used by --dataset {dataset}; leave it away")
     if test_on is not None and dsq is None:
         raise ValueError("--test-on says what a model trained on codes is tested on; give --dsq")
-    split = prepared(load(dataset, data_dir), preprocess)
+    whole = load(dataset, data_dir)
+    split = prepared(whole, preprocess)
     compression: dict[str, Any] | None = None
     if dsq is not None:
         compression = {"d_sq": dsq, "test_on": test_on or "full"}
@@ -122,7 +123,8 @@ def run(
         from ..lab.figures import plot_curves
 
         plot_curves([fit], plot)
-    write_json(fit, json)
+    fit["settings"] = {**fit["options"], "preprocess": preprocess, "dsq": dsq, "test_on": test_on}
+    write_json(fit, json, {part: (dataset, of) for part, of in whole._asdict().items()})
     _warn(fit["warnings"])
     if for_people:
         show("", _last_line(fit["test"]))

@@ -57,6 +57,7 @@ def score(
     from ..files import read_dataset
     from ..model import load_model
     from .evaluation import evaluate
+    from .provenance import data_of
 
     fitted = load_model(model)
     rows, labels = read_dataset(X, y, "test", fitted.n_features_in_)
@@ -65,13 +66,15 @@ def score(
     results: dict[str, Any] = {
         "command": "score",
         "model": str(model),
+        "settings": {"per_class": per_class},
         "rows": scores.rows,
         "classes": len(fitted.classes_),
         **found,
     }
     if confusion is not None:
         _write_confusion(confusion, fitted, rows, labels)
-    write_json({**results, "per_class": by_class} if per_class else results, json)
+    inputs = {"model": (model, model), **data_of(X, (rows, labels), y)}
+    write_json({**results, "per_class": by_class} if per_class else results, json, inputs)
     if quiet or json == "-":
         return
     lines = {"rows": f"{scores.rows:,}"}

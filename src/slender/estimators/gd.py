@@ -11,7 +11,7 @@ from ..problem import Multinomial
 from ..rows import one_blas_thread
 from ..solvers.gradient import GradientDescent, State, lipschitz
 from ..solvers.loop import Clock, run
-from .multinomial import MultinomialClassifier, warn
+from .multinomial import MultinomialClassifier, warn_unproved
 from .validation import (
     check_choice,
     check_positive,
@@ -161,13 +161,13 @@ class GDClassifier(MultinomialClassifier):
         """A warning, where the fit did not end as it should, with what to change."""
         start = self.trace_[0]["objective"]
         if not self.objective_ <= start or descent.overflows(problem, state):
-            warn(
+            warn_unproved(
                 f"the fit diverged (objective {self.objective_:.3g}, that of W = 0 being "
                 f"{start:.3g}): use a smaller step, or step='lipschitz'"
             )
         elif self.tol is not None and not descent.proved(state) and self.n_iter_ >= self.passes:
             share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
-            warn(
+            warn_unproved(
                 f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
                 f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: "
                 f"raise passes={self.passes}, or tol={self.tol}; LogisticClassifier needs far fewer"

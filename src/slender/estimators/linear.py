@@ -146,7 +146,8 @@ def check_parts(model: LinearClassifier) -> None:
     multilabel = bool(model.multilabel_)
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 - multilabel:
         raise ValueError("classes_ is no list of two classes or more")
-    if not (classes[1:] > classes[:-1]).all():
+    ordered = np.sort(classes) if multilabel else classes  # a frame's columns stand as given
+    if not (ordered[1:] > ordered[:-1]).all():
         raise ValueError("classes_ are not in increasing order, each once")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and np.shape(names) != (d,):

@@ -12,7 +12,7 @@ from ..problem import Multinomial
 from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, run
 from ..solvers.newton import QuasiNewton
-from .multinomial import MultinomialClassifier, warn
+from .multinomial import MultinomialClassifier, warn_unproved
 from .validation import (
     check_positive,
     generator,
@@ -159,22 +159,24 @@ class LogisticClassifier(MultinomialClassifier):
         problem = solver.problem
         if solver.point.lam == 0.0:
             if problem.separated(solver.point.theta):
-                warn(
+                warn_unproved(
                     f"the classes are separated perfectly, so that without a penalty (C=inf) the "
                     f"optimum lies at infinity; the weights kept have objective "
                     f"{self.objective_:.3g}: use a finite C"
                 )
             elif ended or problem.passes >= self.max_iter:
-                warn(f"{ended}{self._reached()}: raise max_iter={self.max_iter}, or use a finite C")
+                warn_unproved(
+                    f"{ended}{self._reached()}: raise max_iter={self.max_iter}, or use a finite C"
+                )
             return
         if self.gap_ <= self.tol * self.objective_:
             return
         if ended:
-            warn(f"{ended}{self._reached()}")
+            warn_unproved(f"{ended}{self._reached()}")
         elif solver.stalled or not solver.settled or problem.passes >= self.max_iter:
             # else a callback wanted it so; not settled: float64 was of use, and its digits are gone
             out_of_digits = solver.stalled or problem.passes < self.max_iter
-            warn(f"{self._reached()}: {self._advice(out_of_digits, solver.dtype)}")
+            warn_unproved(f"{self._reached()}: {self._advice(out_of_digits, solver.dtype)}")
 
     def _reached(self) -> str:
         return f"after {self.n_iter_} passes the objective {self.objective_:.6g} {self._proved()}"

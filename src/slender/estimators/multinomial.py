@@ -1,6 +1,5 @@
 """What LogisticClassifier and LinearProbe share: reading, weights, binary shapes, softmax."""
 
-import warnings
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from ..notices import warn
 from ..problem import Multinomial
 from ..rows import Rows
 from ..solvers.loop import Record
@@ -124,5 +124,6 @@ class MultinomialClassifier(LinearClassifier):
         return W, b
 
 
-def warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+def warn_unproved(message: str) -> None:
+    """Of a fit that ended before its proof, or has none to give."""
+    warn(message, ConvergenceWarning)

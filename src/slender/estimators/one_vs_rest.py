@@ -1,6 +1,5 @@
 """What the stochastic classifiers share: passes, partial_fit, draws undone in the scores."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, ClassVar, Protocol
@@ -13,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from ..curvature import Coordinates, Curvature
 from ..curvature.base import Sample
 from ..labels import Indicator, Labels
+from ..notices import warn
 from ..problem import Weights
 from ..rows import Rows
 from ..solvers.loop import Clock, Record, run
@@ -166,11 +166,10 @@ class OneVsRestClassifier(LinearClassifier):
         with np.errstate(over="ignore"):  # of a fit that diverged, as said below
             self.intercept_ = b.astype(W.dtype) if self.fit_intercept else np.zeros(len(W), W.dtype)
         if not np.isfinite(W).all() or self._diverged(weights):
-            warnings.warn(
+            warn(
                 f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, far above that "
                 f"of w = 0): {self.tamer}",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _diverged(self, weights: Weights) -> bool:

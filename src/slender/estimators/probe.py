@@ -1,23 +1,30 @@
 """LinearProbe: the best C of a path, chosen on rows kept aside, and its certified model."""
 
-import warnings
 from math import ceil
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from sklearn.preprocessing import StandardScaler
 
-from ..metrics import measure
+from ..notices import warn
 from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
 from ..solvers.loop import Clock, Record, listed, run
 from ..solvers.newton import QuasiNewton
-from ..solvers.path import Walker, mean_record
-from .chosen import ChosenClassifier, best_of, several
+from ..solvers.path import Walker
+from .chosen import (
+    SELECTORS,
+    ChosenClassifier,
+    best_of,
+    read_values,
+    several,
+    spread,
+    warn_at_edge,
+)
 from .logistic import descend
-from .multinomial import warn
+from .multinomial import warn_unproved
+from .temperature import temperature
 from .validation import (
     check_choice,
     check_finite,
@@ -37,7 +44,6 @@ FAR = 4.0  # times the C of the chosen one, too, however fine the grid
 RISEN = 0.5  # standard errors of the log loss above its lowest
 RISEN_AT_ALL = 1e-3  # of the lowest log loss: more than rounding
 KEPT = 4  # models of the path, those that may yet be chosen
-TEMPERATURES = (0.05, 20.0)
 
 
 class LinearProbe(ChosenClassifier):
@@ -49,24 +55,26 @@ class LinearProbe(ChosenClassifier):
     Parameters
     ----------
     Cs : int or sequence of float, default 45
-        So many, evenly in log C from 1e-6 to 1e5; or these.
-    validation : float, (X_val, y_val), or a splitter, default 0.1
-        A share of each class held out; rows of their own; or scikit-learn's cross-validation.
+        So many, evenly in log C from 1e-6 to 1e5 (one: 0.316, their middle); or these.
+    validation : float, int, (X_val, y_val), or a splitter, default 0.1
+        A share of each class held out; so many folds; rows of their own; or scikit-learn's
+        cross-validation.
     shots : int, optional
         Fit on so many rows of each class, drawn with the seed (the few-shot protocol); held-out
         rows are never among them, and the refit does not add any.
     scale : "none", "l2" or "standard"
         Rows of norm 1, or columns of variance 1.  The latter is folded into coef_; either way the
         model takes raw features.
-    select : "auto", "accuracy", "balanced_accuracy" or "log_loss"
+    select : "auto", "accuracy", "balanced_accuracy", "log_loss" or a scorer of scikit-learn
         What chooses C on the held-out rows.  "auto": among the values within half a standard error
-        of the best top-1 accuracy, the one of least log loss.
+        of the best top-1 accuracy, the one of least log loss.  A scorer is given by its name
+        ("f1_macro"); those that take probabilities hold them for all held-out rows.
     refit : bool, default True
         Fit the chosen C to all rows of X; else keep the model of the training part.
     full : bool, default False
         Walk the whole path instead of stopping once validation has turned.
     calibrate : bool, default False
-        Fit a temperature for predict_proba on the held-out rows.
+        Fit a temperature for predict_proba on the held-out rows, if they can tell one.
     tol, max_iter, fit_intercept, class_weight, random_state
         As in LogisticClassifier; max_iter is for each C.
     callbacks : callable, or list of them, called with (record of path_, weights) after each C
@@ -78,8 +86,12 @@ class LinearProbe(ChosenClassifier):
         The C that `select` chose, the smallest of equals.
     path_ : list of dict
         For each C: objective, gap, and on the held-out rows top1, top5, mean_per_class, log_loss,
-        standard errors top1_error and log_loss_error; passes, seconds.  Folds are averaged.  Each C
-        is solved as far as the held-out rows can tell, only the final model to `tol`.
+        standard errors top1_error and log_loss_error, and what a scorer named by `select` says;
+        passes, seconds.  Each C is solved as far as the held-out rows can tell, only the final
+        model to `tol`.  Of a splitter's folds it has the means of all figures (sums of passes and
+        seconds, standard errors of the means).
+    folds_ : list of list of dict
+        The same for each fold; one alone where there is no splitter.
     coef_, intercept_, classes_, n_features_in_, gap_, objective_, n_iter_, trace_
         Of the final fit, as in LogisticClassifier.
     temperature_ : float
@@ -132,8 +144,8 @@ class LinearProbe(ChosenClassifier):
 
     # -- fitting ---------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearProbe":
-        """Walk the path, choose C, fit it."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "LinearProbe":
+        """Walk the path, choose C, fit it; `groups` go to the splitter."""
         self._check()
         Cs = self._read_cs()
         rng = generator(self.random_state)
@@ -142,7 +154,7 @@ class LinearProbe(ChosenClassifier):
         codes = read_codes(self, y, raw.shape[0])
         weight = read_sample_weight(sample_weight, raw)
         rows, columns = self._scaled(raw)
-        parts = self._parts(X, y, codes, rng)
+        parts = self._parts(X, y, groups, codes, rng)
         walkers = [
             Walker(
                 self._part_problem(rows, codes, weight, part.train),
@@ -154,7 +166,15 @@ class LinearProbe(ChosenClassifier):
         curvature = walkers[0].solver.curvature  # before it is widened, if it ever is
         with one_blas_thread():
             start, pairs, interrupted = self._walk(walkers, Cs)
-            self.temperature_ = self._temperature(walkers[0], start) if self.calibrate else 1.0
+            if self.C_ in (Cs[0], Cs[-1]):
+                best = self.path_[best_of(self.path_, self.select)]
+                warn_at_edge("C", self.path_, best, given=not isinstance(self.Cs, Integral))
+            self.temperature_ = 1.0
+            if self.calibrate:
+                most = 1 if interrupted else self.max_iter
+                start, stopped = self._descend(walkers[0].solver, start, most)
+                interrupted |= stopped
+                self.temperature_ = temperature(walkers[0].held_out, *start)
             index = self._final_index(parts, codes, rng)
             if index is parts[0].train:
                 solver = walkers[0].solver
@@ -168,19 +188,17 @@ class LinearProbe(ChosenClassifier):
 
     def _walk(self, walkers: list[Walker], Cs: NDArray[np.float64]) -> tuple[Any, Any, bool]:
         """The first walker's model and pairs at the chosen C; whether Ctrl-C ended the path."""
-        self.path_ = []
+        self._start_path(len(walkers))
         kept: dict[int, Any] = {}  # models and pairs of values that may yet be chosen
         interrupted = False
         try:
             for place, C in enumerate(Cs):
                 records = [self._solve(walker, C) for walker in walkers]
-                self.path_.append({"C": float(C), **mean_record(records)})
+                record = self._keep_record({"C": float(C)}, records)
                 if best_of(self.path_, self.select) == place:
                     kept[place] = walkers[0].model(), walkers[0].solver.pairs.copy()
                     kept.pop(min(kept) if len(kept) > KEPT else -1, None)
-                answers = [
-                    call(self.path_[-1], walkers[0].model) for call in listed(self.callbacks)
-                ]
+                answers = [call(record, walkers[0].model) for call in listed(self.callbacks)]
                 if any(answers) or (not self.full and turned(self.path_, self.select)):
                     break
         except KeyboardInterrupt:
@@ -194,34 +212,36 @@ class LinearProbe(ChosenClassifier):
         return *kept[nearest], interrupted
 
     def _solve(self, walker: Walker, C: float) -> Record:
-        return walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
+        record = walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
+        return {**record, **self._score(lambda: (walker.held_out, *walker.model()))}
 
-    def _finish(self, solver: QuasiNewton, start: Any, interrupted: bool) -> None:
-        """Fit C_ to a proved accuracy, from the path's model."""
-        problem = solver.problem
-        before, clock = problem.passes, Clock()
-        self.trace_ = []
-        steps = descend(
-            solver,
-            problem.theta(*start),
-            self._lam(self.C_, problem),
-            self.tol,
-            1 if interrupted else self.max_iter,
-        )
+    def _descend(self, solver: QuasiNewton, start: Any, max_iter: int) -> tuple[Any, bool]:
+        """The model at C_, to `tol`, and its trace_; whether Ctrl-C ended it."""
+        problem, self.trace_ = solver.problem, []
+        lam = self._lam(self.C_, problem)
+        steps = descend(solver, problem.theta(*start), lam, self.tol, max_iter)
+        interrupted = False
         try:
-            run(steps, clock, solver.model, self.trace_)
+            run(steps, Clock(), solver.model, self.trace_)
         except KeyboardInterrupt:
             if not self.trace_:
                 raise
             interrupted = True
-        self._keep(*solver.model())
+        return solver.model(), interrupted
+
+    def _finish(self, solver: QuasiNewton, start: Any, interrupted: bool) -> None:
+        """Fit C_ to a proved accuracy, from the path's model."""
+        before = solver.problem.passes
+        most = 1 if interrupted else self.max_iter
+        model, stopped = self._descend(solver, start, most)
+        self._keep(*model)
         self.gap_, self.objective_ = solver.gap, solver.point.objective
         self.n_iter_ = ceil(solver.problem.passes - before)
         what = f"the objective at C={self.C_:.3g} {self._proved()}"
-        if interrupted:
-            warn(f"interrupted: {what}")
+        if interrupted or stopped:
+            warn_unproved(f"interrupted: {what}")
         elif self.gap_ > self.tol * self.objective_:
-            warn(f"{what}: {self._advice(solver.stalled, solver.dtype)}")
+            warn_unproved(f"{what}: {self._advice(solver.stalled, solver.dtype)}")
 
     # -- scaling ---------------------------------------------------------------------------------
 
@@ -247,32 +267,13 @@ class LinearProbe(ChosenClassifier):
 
     # -- choosing --------------------------------------------------------------------------------
 
-    def _temperature(self, walker: Walker, model: Any) -> float:
-        """The temperature of least log loss on the held-out rows."""
-        (rows, codes), (W, b) = walker.held_out, model
-
-        def loss(log_temperature: float) -> float:
-            return measure(rows, codes, W, b, float(np.exp(log_temperature)))["log_loss"]
-
-        bounds = tuple(np.log(TEMPERATURES))
-        found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
-        return float(np.exp(found.x))
-
     def _read_cs(self) -> NDArray[np.float64]:
         if isinstance(self.Cs, Integral):
             check_positive("Cs", self.Cs, kind=Integral)
-            return np.geomspace(LOWEST, HIGHEST, int(self.Cs))
-        given = np.atleast_1d(np.asarray(self.Cs, dtype=float))
-        if given.ndim != 1 or len(given) == 0:
-            raise ValueError(f"Cs={self.Cs!r} must be a number of values, or a list of them")
-        for C in given:
-            check_positive("C", float(C))
-        Cs = np.unique(given)
-        if not np.array_equal(Cs, given):
-            warnings.warn(
-                "Cs were sorted and made unique: the path goes from the smallest to the largest",
-                stacklevel=3,
-            )
+            return spread(LOWEST, HIGHEST, int(self.Cs))
+        Cs = read_values("Cs", self.Cs)
+        if not np.array_equal(Cs, self.Cs):
+            warn("Cs were sorted and made unique: the path goes from the smallest to the largest")
         return Cs
 
     def _check_use(self) -> None:
@@ -292,9 +293,9 @@ def turned(path: list[Record], select: str = "auto") -> bool:
     after = len(path) - 1 - best_of(path, select)
     top = path[best_of(path, "accuracy")]
     lowest = min(record["log_loss"] for record in path)
-    if select in ("auto", "log_loss"):
+    if SELECTORS.get(select, ("",))[0] == "log_loss":
         # the chosen value, the lowest log loss and the best top-1 must all lie well behind
-        judges = ("auto", "log_loss", "accuracy") if select == "auto" else ("log_loss",)
+        judges = ("auto", "log_loss", "accuracy") if select == "auto" else (select,)
         newest = max(best_of(path, judge) for judge in judges)
         if len(path) - 1 - newest < AFTER or last["C"] < FAR * path[newest]["C"]:
             return False

@@ -1,13 +1,14 @@
 """Which rows a probe is fitted on and which it is judged on."""
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedKFold, check_cv
 
+from ..notices import warn
 from .validation import shown
 
 
@@ -33,9 +34,16 @@ def stratified(codes: NDArray[np.int32], share: float, rng: np.random.Generator)
     return Part(np.setdiff1d(np.arange(len(codes)), out), out)
 
 
-def folds(splitter: Any, X: Any, y: Any, codes: NDArray[np.int32], names: Any) -> Iterator[Part]:
-    """The parts of a scikit-learn splitter, each with every class to fit on."""
-    for number, (train, held_out) in enumerate(check_cv(splitter, y, classifier=True).split(X, y)):
+def splitter(given: Any, y: Any, rng: np.random.Generator) -> Any:
+    """A splitter of scikit-learn as it is; a number of folds shuffled, each class spread evenly."""
+    if isinstance(given, Integral):
+        return StratifiedKFold(int(given), shuffle=True, random_state=int(rng.integers(2**31)))
+    return check_cv(given, y, classifier=True)
+
+
+def folds(pairs: Iterable[Any], codes: NDArray[np.int32], names: Any) -> Iterator[Part]:
+    """The (train, held out) of a splitter, each with every class to fit on."""
+    for number, (train, held_out) in enumerate(pairs):
         lost = np.setdiff1d(np.arange(len(names)), codes[train])
         if len(lost):
             raise ValueError(
@@ -54,10 +62,9 @@ def few(
         scarce += len(index) < shots
         chosen.append(rng.permutation(index)[:shots])
     if scarce:
-        warnings.warn(
+        warn(
             f"{scarce} classes have fewer than shots={shots} rows to fit on; all of theirs are "
-            "taken",
-            stacklevel=4,
+            "taken"
         )
     return train[np.sort(np.concatenate(chosen))]
 

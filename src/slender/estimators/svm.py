@@ -1,6 +1,5 @@
 """What the two dual solvers of the multi-class SVM share: reading, the duality gap, keeping."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from ..notices import warn
 from ..rows import Rows
 from ..solvers.loop import Clock, Record, run
 from .linear import LinearClassifier
@@ -129,9 +129,8 @@ class SVMClassifier(LinearClassifier):
                 advice += "give X as float64"
             else:
                 advice += "give columns of like size (StandardScaler)"
-        warnings.warn(
+        warn(
             f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
             f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: {advice}",
             ConvergenceWarning,
-            stacklevel=3,
         )

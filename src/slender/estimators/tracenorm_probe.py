@@ -1,5 +1,6 @@
 """TraceNormProbe: both penalties of the trace norm chosen along a path, on rows kept aside."""
 
+from collections.abc import Iterator
 from math import ceil
 from numbers import Integral
 from typing import Any
@@ -10,11 +11,10 @@ from numpy.typing import NDArray
 from ..problem.tracenorm import Factors
 from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Record, listed, run
-from ..solvers.path import mean_record
 from ..solvers.rankone import PAIRS, RankOne
 from ..solvers.tracepath import TraceWalker, grid
-from .chosen import ChosenClassifier, best_of
-from .multinomial import warn
+from .chosen import HALF, ChosenClassifier, best_of, read_values, spread, warn_at_edge
+from .multinomial import warn_unproved
 from .tracenorm import LowRankClassifier, descend, lambda1_max, weights
 from .validation import (
     check_finite,
@@ -25,7 +25,9 @@ from .validation import (
     read_sample_weight,
 )
 
-LAMBDA1 = 1.0, 0.01  # of lambda1_max_: where the path begins and ends
+LAMBDA1 = 1.0, 0.01  # of lambda1_max_: where the path begins, and where it may end
+LEAST = 1e-5  # of lambda1_max_: where it ends at last
+FAR = 3.0  # times below the chosen lambda1, or without a gain: validation has turned
 LAMBDA2 = 1e-2, 1e-6
 PENALTIES = ("lambda1", "lambda2")
 
@@ -39,15 +41,18 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     Parameters
     ----------
     n_lambda1, n_lambda2 : int, default 10
-        Values of each, evenly in their logarithm: lambda1 from lambda1_max_ to 0.01 of it, lambda2
-        from 1e-2 to 1e-6.
+        Values of each, evenly in their logarithm: lambda1 from lambda1_max_ to 0.01 of it, and on
+        at the same ratio until validation has turned; lambda2 from 1e-2 to 1e-6.
     alpha : float between 0 and 1, optional
         Ratio of one value to the one before (the paper's alpha), in place of those ends.
-    validation : float, (X_val, y_val), or a splitter, default 0.1
-        A share of each class held out; rows of their own; or scikit-learn's cross-validation.
+    lambda1s, lambda2s : sequence of float, optional
+        These values, in place of n_lambda1 and n_lambda2.
+    validation : float, int, (X_val, y_val), or a splitter, default 0.1
+        A share of each class held out; so many folds; rows of their own; or scikit-learn's
+        cross-validation.
     shots : int, optional
         Fit on so many rows of each class, drawn with the seed.
-    select : "auto", "accuracy", "balanced_accuracy" or "log_loss"
+    select : "auto", "accuracy", "balanced_accuracy", "log_loss" or a scorer of scikit-learn
         What chooses the pair on the held-out rows, as in LinearProbe.
     refit : bool, default True
         Fit the chosen pair to all rows of X; else keep the model of the training part.
@@ -66,7 +71,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     path_ : list of dict
         For each pair: lambda1, lambda2, objective, gap, rank, trace_norm, top1, top5,
         mean_per_class and log_loss on the held-out rows with standard errors, passes, seconds.
-        Folds are averaged.
+        Folds are averaged, as in LinearProbe; `folds_` has each.
     models_ : list of Factors (U, theta, V, b)
         The model of each pair on the (first) training part, in factored form; b are the scores of
         that part's mean row.
@@ -91,6 +96,8 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         n_lambda2: int = 10,
         *,
         alpha: float | None = None,
+        lambda1s: Any = None,
+        lambda2s: Any = None,
         validation: Any = 0.1,
         shots: int | None = None,
         select: str = "auto",
@@ -107,6 +114,8 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         self.n_lambda1 = n_lambda1
         self.n_lambda2 = n_lambda2
         self.alpha = alpha
+        self.lambda1s = lambda1s
+        self.lambda2s = lambda2s
         self.validation = validation
         self.shots = shots
         self.select = select
@@ -120,15 +129,17 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         self.callbacks = callbacks
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TraceNormProbe":
-        """Walk the path, choose the penalties, fit them."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> "TraceNormProbe":
+        """Walk the path, choose the penalties, fit them; `groups` go to the splitter."""
         self._check()
         rng = generator(self.random_state)
         rows = read_rows(self, X, reset=True)
         check_finite(rows)  # before any split, so that an error names the user's row
         codes = read_codes(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
-        parts = self._parts(X, y, codes, rng)
+        parts = self._parts(X, y, groups, codes, rng)
         with one_blas_thread():
             walkers = []
             for part in parts:
@@ -159,37 +170,72 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
 
     def _walk(self, walkers: list[TraceWalker]) -> bool:
         """path_ and models_; whether Ctrl-C ended it."""
-        self.path_: list[Record] = []
+        self._start_path(len(walkers))
         self.models_: list[Factors] = []
         try:
-            for lambda1, lambda2 in grid(*self._penalties()):
-                records = [
-                    walker.walk_to(lambda1, lambda2, self.tol, self.max_iter) for walker in walkers
-                ]
-                penalties = {"lambda1": lambda1, "lambda2": lambda2}
-                self.path_.append({**penalties, **mean_record(records)})
+            for lambda1, lambda2 in grid(self._walk_lambda1(), self._read_lambda2s()):
+                records = [self._solve(walker, lambda1, lambda2) for walker in walkers]
+                record = self._keep_record({"lambda1": lambda1, "lambda2": lambda2}, records)
                 self.models_.append(walkers[0].solver.here.at)
                 answers = [
-                    call(self.path_[-1], lambda: weights(walkers[0].solver))
+                    call(record, lambda: weights(walkers[0].solver))
                     for call in listed(self.callbacks)
                 ]
                 if any(answers):
                     break
+            else:
+                self._warn_at_edges()
         except KeyboardInterrupt:
             if not self.path_:
                 raise
             return True
         return False
 
-    def _penalties(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self, walker: TraceWalker, lambda1: float, lambda2: float) -> Record:
+        record = walker.walk_to(lambda1, lambda2, self.tol, self.max_iter)
+        return {**record, **self._score(walker.factored)}
+
+    def _walk_lambda1(self) -> Iterator[float]:
+        """From strong to weak; past the last of its own values until validation has turned."""
+        if self.lambda1s is not None:
+            yield from read_values("lambda1s", self.lambda1s)[::-1]
+            return
         largest = self.lambda1_max_ or 1.0  # 0: no feature tells classes apart, and W = 0 at any
         first, last = (largest * share for share in LAMBDA1)
-        return self._values(first, last, self.n_lambda1), self._values(*LAMBDA2, self.n_lambda2)
+        values = self._values(first, last, self.n_lambda1)
+        yield from values
+        smallest = values[-1]
+        while self._goes_on(smallest):
+            smallest *= values[1] / values[0]
+            yield smallest
+
+    def _goes_on(self, lambda1: float) -> bool:
+        """Below this lambda1 of our own range: has validation not turned, nor come to rest?"""
+        if self.alpha is not None or self.n_lambda1 == 1 or lambda1 <= LEAST * self.lambda1_max_:
+            return False
+        best, before = self.path_[best_of(self.path_, self.select)], FAR * lambda1
+        lowest = min(record["log_loss"] for record in self.path_)
+        then = min(r["log_loss"] for r in self.path_ if r["lambda1"] >= before)
+        return bool(best["lambda1"] < before and then - lowest > HALF * best["log_loss_error"])
+
+    def _read_lambda2s(self) -> NDArray[np.float64]:
+        if self.lambda2s is not None:
+            return read_values("lambda2s", self.lambda2s)[::-1]
+        return self._values(*LAMBDA2, self.n_lambda2)
 
     def _values(self, first: float, last: float, number: int) -> NDArray[np.float64]:
         if self.alpha is not None:
             return np.asarray(first * float(self.alpha) ** np.arange(number))
-        return np.geomspace(first, last, number)
+        return spread(first, last, number)
+
+    def _warn_at_edges(self) -> None:
+        best = self.path_[best_of(self.path_, self.select)]
+        if best["lambda1"] >= self.lambda1_max_:
+            return  # W = 0, and so it is with any larger penalty
+        for name, other in (PENALTIES, PENALTIES[::-1]):
+            row = [record for record in self.path_ if record[other] == best[other]]
+            given = self.alpha is not None or getattr(self, f"{name}s") is not None
+            warn_at_edge(name, row, best, given)
 
     def _finish(self, solver: RankOne, interrupted: bool) -> None:
         """Fit the chosen pair to a proved accuracy, from the path's model."""
@@ -208,9 +254,9 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         where = f"lambda1={self.lambda1_:.3g}, lambda2={self.lambda2_:.3g}"
         what = f"the objective at {where} {self._proved()}"
         if interrupted:
-            warn(f"interrupted: {what}")
+            warn_unproved(f"interrupted: {what}")
         elif self.gap_ > self.tol * self.objective_:
-            warn(f"{what}: {self._advice(solver.stalled, problem.rows.dtype)}")
+            warn_unproved(f"{what}: {self._advice(solver.stalled, problem.rows.dtype)}")
 
     def _check(self) -> None:
         super()._check()
@@ -218,3 +264,9 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
             check_positive(name, getattr(self, name), kind=Integral)
         if self.alpha is not None and not 0.0 < float(self.alpha) < 1.0:
             raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1")
+        given = {name: getattr(self, name) for name in ("lambda1s", "lambda2s")}
+        given = {name: values for name, values in given.items() if values is not None}
+        for name, values in given.items():
+            read_values(name, values)
+        if self.alpha is not None and len(given) == len(PENALTIES):
+            raise ValueError(f"lambda1s and lambda2s leave alpha={self.alpha!r} nothing to do")

@@ -7,8 +7,9 @@ solution is proved good enough for the new pair none at all.  What a path is for
 validation, needs no more than a proof to LOOSER times the accuracy of the final fit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,11 @@ from .rankone import RankOne
 
 LOOSER = 3.0
 
+HeldOut = tuple[Rows, NDArray[np.int32]]  # rows, and their classes
 
-def grid(
-    lambda1s: NDArray[np.float64], lambda2s: NDArray[np.float64]
-) -> Iterator[tuple[float, float]]:
-    """All pairs, neighbours after neighbours."""
+
+def grid(lambda1s: Iterable[float], lambda2s: NDArray[np.float64]) -> Iterator[tuple[float, float]]:
+    """All pairs, neighbours after neighbours; each lambda1 is asked for when its row begins."""
     for turn, lambda1 in enumerate(lambda1s):
         for lambda2 in lambda2s if turn % 2 == 0 else lambda2s[::-1]:
             yield float(lambda1), float(lambda2)
@@ -35,9 +36,7 @@ def grid(
 class TraceWalker:
     """One training part on its way along the path, and the rows it is judged on."""
 
-    def __init__(
-        self, problem: Multinomial, held_out: tuple[Rows, NDArray[np.int32]], solver: RankOne
-    ) -> None:
+    def __init__(self, problem: Multinomial, held_out: HeldOut, solver: RankOne) -> None:
         self.problem, self.held_out, self.solver = problem, held_out, solver
         self.lambda1 = np.inf
         self.judged: tuple[Factors | None, Record] = None, {}
@@ -70,10 +69,14 @@ class TraceWalker:
         }
 
     def _judged(self) -> Record:
-        """Accuracies on the held-out rows, through the factors; once for each model."""
+        """Accuracies on the held-out rows; once for each model."""
         at = self.solver.here.at
         if at is not self.judged[0]:
-            rows, codes = self.held_out
-            b = raw_intercepts(self.problem, at)
-            self.judged = at, measure(DenseRows(rows.matmat(at.U)), codes, at.A, b)
+            (rows, codes), A, b = self.factored()
+            self.judged = at, measure(rows, codes, A, b)
         return self.judged[1]
+
+    def factored(self) -> tuple[HeldOut, NDArray[Any], NDArray[Any]]:
+        """The held-out rows in the coordinates of the atoms; weights and intercepts there."""
+        at, (rows, codes) = self.solver.here.at, self.held_out
+        return (DenseRows(rows.matmat(at.U)), codes), at.A, raw_intercepts(self.problem, at)

@@ -1,0 +1,89 @@
+"""Where a result comes from: what goes into every JSON document beside the result itself."""
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+BLOCK = 2**24  # bytes hashed at a time
+PARTS = (("data", "indices", "indptr"), ("codes", "codebooks"))  # of rows that are no array
+
+Inputs = Mapping[str, tuple[Any, Any]]  # what it is -> its name, and the array or the file
+
+
+def provenance(inputs: Inputs | None) -> dict[str, Any]:
+    """Inputs with their shapes and checksums, version, machine."""
+    found = {"version": __version__, "machine": machine()}
+    if inputs is None:  # of a command that makes its data, or tells about them itself
+        return found
+    return {"inputs": {what: _input(*of) for what, of in inputs.items()}, **found}
+
+
+def settings_of(model: Any, **said: Any) -> dict[str, Any]:
+    """An estimator's parameters; `said` are words for those that JSON cannot hold."""
+    params = model.get_params(deep=False)
+    params.pop("callbacks", None)
+    return {**params, **said}
+
+
+def data_of(X_name: Any, data: tuple[Any, Any], y_name: Any = None, part: str = "") -> Inputs:
+    """A data set as inputs: X and y, which have one name where one file or folder holds both."""
+    return {
+        f"X{part}": (X_name, data[0]),
+        f"y{part}": (X_name if y_name is None else y_name, data[1]),
+    }
+
+
+def machine() -> dict[str, Any]:
+    from ..rows.cores import num_threads
+
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": num_threads(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def _processor() -> str:
+    """Its name, where the system tells one; else its kind."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _input(name: Any, value: Any) -> dict[str, Any]:
+    """A file by the sha256 of its bytes; rows and labels by that of their numbers in C order."""
+    digest = hashlib.sha256()
+    shape = {} if isinstance(value, Path) else {"shape": list(value.shape)}
+    for block in _file(value) if isinstance(value, Path) else _numbers(value):
+        digest.update(block)
+    return {"name": str(name), **shape, "sha256": digest.hexdigest()}
+
+
+def _file(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+def _numbers(value: Any) -> Iterator[bytes]:
+    """The bytes of an array, or of the arrays that sparse or compressed rows are made of."""
+    import numpy as np
+
+    names = next((names for names in PARTS if all(hasattr(value, each) for each in names)), ())
+    for array in [getattr(value, each) for each in names] or [value]:
+        step = max(1, BLOCK // max(1, array[:1].nbytes))
+        for lo in range(0, len(array), step):
+            yield np.ascontiguousarray(array[lo : lo + step]).tobytes()

@@ -1,0 +1,61 @@
+"""scikit-learn's scorers on held-out rows: what `select` may name beside our own figures."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import get_scorer
+
+from ..rows import Rows
+from .multinomial import MultinomialClassifier
+
+INSTEAD = "use one that suits, such as 'balanced_accuracy', 'f1_macro' or 'log_loss'"
+
+
+class Candidate(MultinomialClassifier):
+    """The model of one penalty as scorers want it; its rows are read and scaled already."""
+
+    def _read(self, X: Any) -> Rows:
+        return X  # type: ignore[no-any-return]
+
+
+def candidate(classes: NDArray[Any], W: NDArray[Any], b: NDArray[Any]) -> Candidate:
+    model = Candidate()
+    model.classes_ = classes
+    model._keep(W, b)
+    return model
+
+
+def read_scorer(name: Any, ours: tuple[str, ...]) -> Any:
+    """scikit-learn's scorer of this name, if it is one of classifiers."""
+    try:
+        scorer = get_scorer(name) if isinstance(name, str) else None
+    except ValueError:
+        scorer = None
+    if scorer is None:
+        raise ValueError(
+            f"select={name!r} must be one of {list(ours)} or the name of a scikit-learn scorer; "
+            "sklearn.metrics.get_scorer_names() lists them"
+        )
+    if scorer._score_func.__module__.endswith("_regression"):
+        raise ValueError(f"select={name!r} judges numbers, not classes; {INSTEAD}")
+    return scorer
+
+
+def score(name: str, model: Candidate, rows: Rows, y: NDArray[Any]) -> float:
+    """The score of this name; greater is better, as in all of scikit-learn's scorers."""
+    try:
+        with warnings.catch_warnings():
+            # at a tiny C every row gets one class, and the precision of the others is 0 / 0
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            value = float(get_scorer(name)(model, rows, y))
+    except (ValueError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            f"select={name!r} cannot judge the held-out rows ({reason}); {INSTEAD}"
+        ) from error
+    if not np.isfinite(value):
+        raise ValueError(f"select={name!r} is {value} on the held-out rows; {INSTEAD}")
+    return value

@@ -1,0 +1,14 @@
+"""Warnings that point at the user's line, however deep in the library they arise."""
+
+import sys
+import warnings
+
+NOT_THE_USER = ("slender", "sklearn", "joblib")  # a pipeline or a search calls fit for its user
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line on the way up that is no library's."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in NOT_THE_USER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
