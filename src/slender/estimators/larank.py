@@ -13,7 +13,7 @@ from ..solvers.larank import MOVES, OPERATIONS, LaRank
 from ..solvers.loop import Clock, Record
 from ..solvers.patterns import Patterns, chosen, empty, joined, support
 from .svm import Examples, SVMClassifier
-from .validation import check_positive, generator
+from .validation import check_positive, check_same_classes, generator
 
 
 class LaRankClassifier(SVMClassifier):
@@ -144,8 +144,11 @@ class LaRankClassifier(SVMClassifier):
                 "partial_fit: a loaded model has weights but no support patterns; "
                 "use fit, or go on with the model that was fitted here"
             )
-        given = None if classes is None else np.unique(classes)
-        known = given if first else self.classes_
+        if first:
+            known = None if classes is None else np.unique(classes)
+        else:
+            check_same_classes(classes, self.classes_)
+            known = self.classes_
         fresh = self._read_examples(X, y, sample_weight, reset=first, classes=known)
         patterns = empty(len(fresh.y), self._n_rows)
         if first:

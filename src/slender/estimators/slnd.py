@@ -54,7 +54,8 @@ class SLNDClassifier(OneVsRestClassifier):
         Weight of each class's positives (binary: of each class).
     prior : {"empirical", "uniform"}
         Drawing negatives makes every class look as frequent as its rest.  "empirical" undoes that
-        in scores and probabilities; "uniform" leaves it, which favours balanced accuracy.
+        in scores and probabilities; "uniform" leaves it, which favours balanced accuracy, and is
+        refused with negatives="all", which draws none.
     objective : {"estimate", "exact"}
         What trace_ reports: the mean loss over the visits of the pass, before their updates, or
         the exact objective (an extra pass, off the clock).
