@@ -33,6 +33,8 @@ class LaRankClassifier(SVMClassifier):
         Fewer when nothing but rounding moves any more.
     tol : float or None, default 1e-2
         Stop when the gap is at most this share of the objective; None: after `passes`.
+    reprocess : bool, default True
+        Visit support patterns between fresh examples; False is what the slides compare LaRank with.
     adaptive : bool, default True
         Choose among fresh examples, support patterns and their classes by dual gain per operation;
         else take turns.
@@ -95,6 +97,7 @@ class LaRankClassifier(SVMClassifier):
         *,
         passes: int = 1000,
         tol: float | None = 1e-2,
+        reprocess: bool = True,
         adaptive: bool = True,
         skip_bound: bool = True,
         active: bool = True,
@@ -109,6 +112,7 @@ class LaRankClassifier(SVMClassifier):
         self.C = C
         self.passes = passes
         self.tol = tol
+        self.reprocess = reprocess
         self.adaptive = adaptive
         self.skip_bound = skip_bound
         self.active = active
@@ -208,6 +212,7 @@ class LaRankClassifier(SVMClassifier):
                 bool(self.adaptive),
                 bool(self.skip_bound),
                 bias,
+                bool(self.reprocess),
             )
             visits = np.flatnonzero(examples.weight)
             visits = visits[visits >= n_kept]
@@ -242,6 +247,12 @@ class LaRankClassifier(SVMClassifier):
         check_positive("inner", self.inner, kind=Integral)
         check_positive("tau", self.tau)
         check_positive("kappa", self.kappa)
+        for name in ("adaptive", "skip_bound"):
+            if not (self.reprocess or getattr(self, name)):
+                raise ValueError(
+                    f"{name}=False says how support patterns are drawn, and reprocess=False draws "
+                    f"none: leave {name} away, or use reprocess=True"
+                )
         super()._check()
 
 
