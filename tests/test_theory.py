@@ -92,6 +92,22 @@ def test_horizon():
     assert horizon(loss, 100, 0.1, target=np.log(2)) == 0
 
 
+@pytest.mark.parametrize(
+    ("loss", "wrong", "message"),
+    [
+        ("calibrated_hinge", {}, "target=0.0 lies above the risk at w = 0, -0.6931"),
+        ("logistic", {"target": 0.7}, "target=0.7 lies above"),
+        ("logistic", {"m": 0}, "m=0"),
+        ("logistic", {"gamma": 0.0}, "gamma=0.0"),
+        ("logistic", {"gamma": -0.1}, "gamma=-0.1"),
+        ("logistic", {"epsilon": 1.0}, "epsilon=1.0"),
+    ],
+)
+def test_a_horizon_that_cannot_be_is_refused(loss, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        horizon(CALIBRATED_LOSSES[loss], **{"m": 100, "gamma": 0.1, **wrong})
+
+
 def test_the_weakest_gamma_does_not_outlive_its_horizon():
     """If every step up to T has at least gamma, the risk is at most F(0) - T * decrease."""
     loss = CALIBRATED_LOSSES["logistic"]

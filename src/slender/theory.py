@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from .losses import CalibratedLoss, MarginLoss, slope, value
 
 EPSILON = 0.5  # maximises ε (1 - ε), the guaranteed decrease
+ROUNDING = 1e-12  # of a risk that is meant to be that of w = 0
 
 
 class TheoryStep(NamedTuple):
@@ -66,11 +67,7 @@ def theory_step(
     root: NDArray[Any] | float = 1.0,  # (m,) √c_j
 ) -> TheoryStep:
     """The step for the example that gave s, at the iterate that gave the margins."""
-    if not 0.0 < epsilon < 1.0:
-        raise ValueError(f"epsilon={epsilon} must lie strictly between 0 and 1")
-    if not isinstance(loss, CalibratedLoss):
-        name = type(loss).__name__
-        raise ValueError(f"Theorem 2 needs F''(z) <= F''(0), which {name} lacks; Logistic has it")
+    _check(loss, epsilon)
     curvature0 = loss.curvature(0.0)
     p = -root * slopes(loss, margins)
     ps, ss = float(p @ s), float(s @ s)
@@ -93,8 +90,27 @@ def horizon(
 
     For F >= 0 and target 0 it is also the longest time for which such a γ can hold.
     """
+    _check(loss, epsilon)
+    if m < 1:
+        raise ValueError(f"m={m} must be at least 1, the examples of the sample")
+    if not 0.0 < gamma < np.inf:
+        raise ValueError(f"gamma={gamma} must be a number > 0: with none nothing is guaranteed")
+    start = loss.value(0.0)
+    if not target <= start + ROUNDING * (1.0 + abs(start)):
+        raise ValueError(
+            f"target={target} lies above the risk at w = 0, {start:.4g} for {type(loss).__name__}: "
+            "give a lower one"
+        )
     gain = 2.0 * gamma**2 * epsilon * (1.0 - epsilon)
-    return (loss.value(0.0) - target) * loss.curvature(0.0) * m / gain
+    return max(start - target, 0.0) * loss.curvature(0.0) * m / gain
+
+
+def _check(loss: MarginLoss, epsilon: float) -> None:
+    if not 0.0 < epsilon < 1.0:
+        raise ValueError(f"epsilon={epsilon} must lie strictly between 0 and 1")
+    if not isinstance(loss, CalibratedLoss):
+        name = type(loss).__name__
+        raise ValueError(f"Theorem 2 needs F''(z) <= F''(0), which {name} lacks; Logistic has it")
 
 
 class Sample(NamedTuple):
