@@ -224,6 +224,18 @@ def test_partial_fit_continues(blobs):
         assert not np.array_equal(model.fit(X, y).coef_, before), "fit starts anew"
 
 
+def test_slnd_says_what_its_curvature_kept(blobs):
+    X = blobs.X_train[:400].astype(float)
+    options = {"hessian_samples": 400, "fit_intercept": False, "random_state": 0}
+    model = SLNDClassifier(rank=3, **options).fit(X, blobs.y_train[:400])
+    want = np.linalg.eigvalsh(X.T @ X / 400)[::-1][:3]
+    assert model.rank_ == 3
+    np.testing.assert_allclose(model.eigenvalues_, want, rtol=1e-6)
+    model.set_params(rank=None, hessian_samples=None, curvature="identity")
+    model.fit(X, blobs.y_train[:400])
+    assert (model.rank_, model.eigenvalues_.shape) == (20, (0,))
+
+
 @pytest.mark.parametrize("cls", [*ESTIMATORS, LaRankClassifier])
 def test_partial_fit_refuses_other_classes_later(cls, blobs):
     X, y = blobs.X_train[:50], blobs.y_train[:50]
