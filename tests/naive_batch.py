@@ -48,7 +48,7 @@ class Run(NamedTuple):
     b: np.ndarray
     average_of_w: np.ndarray
     average_of_b: np.ndarray
-    objective: float  # mean of the batches' objectives, each before its update
+    objective: float  # mean of the batches' objectives, each before its update, by their rows
 
 
 def minibatch(row_loss, X, c, batches, cap, settings, n_classes, terms=1):
@@ -58,7 +58,7 @@ def minibatch(row_loss, X, c, batches, cap, settings, n_classes, terms=1):
     c (n, C) are the weights of that gradient, and `cap` bounds what a row's may become.
     """
     W, b = np.zeros((n_classes, X.shape[1])), np.zeros(n_classes)
-    iterates, objectives = [], []
+    iterates, objectives, sizes = [], [], []
     for it, batch in enumerate(batches):
         eta = settings.rate(it)
         total, G, g = 0.0, np.zeros_like(W), np.zeros_like(b)
@@ -68,6 +68,7 @@ def minibatch(row_loss, X, c, batches, cap, settings, n_classes, terms=1):
             e = np.minimum(eta * c[i] / len(batch), cap[i])
             G += np.outer(e * gradient, X[i])
             g += e * gradient
+        sizes.append(len(batch))
         objectives.append((total / len(batch) + settings.lam / 2 * (W**2).sum()) / terms)
         W = W - eta * settings.lam * W - G
         b = b - settings.beta**2 * g
@@ -78,7 +79,7 @@ def minibatch(row_loss, X, c, batches, cap, settings, n_classes, terms=1):
     if iterates:
         average_W = np.average([W for W, _ in iterates], axis=0, weights=weights)
         average_b = np.average([b for _, b in iterates], axis=0, weights=weights)
-    return Run(W, b, average_W, average_b, float(np.mean(objectives)))
+    return Run(W, b, average_W, average_b, float(np.average(objectives, weights=sizes)))
 
 
 def gradient_descent(X, y, w, n_classes, eta, lam, steps, intercept=True):

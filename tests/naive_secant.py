@@ -47,7 +47,11 @@ def sgdqn(loss, X, y, order, weight, cap, lam, t0, T, beta=0.0, gauss_newton=Fal
     return w, B
 
 
-def slides(loss, X, y, order, weight, cap, lam, t0, T, beta=0.0):
+def literal(*args):
+    return slides(*args, clip=False)
+
+
+def slides(loss, X, y, order, weight, cap, lam, t0, T, beta=0.0, clip=True):
     """The algorithm of the slides of 2008, steps 1 to 5; returns (w, D)."""
     Z, ridge = with_constant(X, beta, lam)
     w = np.zeros(Z.shape[1])
@@ -55,7 +59,7 @@ def slides(loss, X, y, order, weight, cap, lam, t0, T, beta=0.0):
     for t, i in enumerate(order):
         slope = loss.slope(y[i] * (w @ Z[i]))
         before = w
-        w = w - min(weight[i] / (t + t0), cap[i] / D.max()) * y[i] * slope * D * Z[i]
+        w = w - min(weight[i] / (t + t0), cap[i] / np.abs(D).max()) * y[i] * slope * D * Z[i]
         if (t + 1) % T == 0:
             w = w - np.minimum(1, T * ridge * D / (t + t0)) * w
             after = loss.slope(y[i] * (w @ Z[i]))
@@ -65,9 +69,11 @@ def slides(loss, X, y, order, weight, cap, lam, t0, T, beta=0.0):
                 if dw[k] == 0 and dg[k] == 0:
                     continue
                 u = dw[k] / dg[k] if dg[k] != 0 else np.inf
-                if u < 0 or u > 1 / lam:
-                    u = 1 / lam
-                D[k] += min(1, 2 / (t + 1)) * (max(u, 0.01 / lam) - D[k])
+                if clip:
+                    u = 1 / lam if u < 0 or u > 1 / lam else max(u, 0.01 / lam)
+                elif dg[k] == 0:
+                    continue
+                D[k] += min(1, 2 / (t + 1)) * (u - D[k])
     return w, D
 
 

@@ -139,11 +139,15 @@ class Atoms(NamedTuple):
         return (self.U * self.theta) @ self.V.T
 
 
-def algorithm_4_1(problem, epsilon, every=1, steps=2000):
-    """Algorithm 4.1 from W = 0; (8) is solved in step 4 and "on a regular basis" after steps 3."""
+def algorithm_4_1(problem, epsilon, every=1, steps=2000, watch=lambda atoms: None):
+    """Algorithm 4.1 from W = 0; (8) is solved in step 4 and "on a regular basis" after steps 3.
+
+    `watch` sees the atoms at the start and after each step.
+    """
     d, k = problem.X.shape[1], problem.k
     atoms = Atoms(np.zeros(0), np.zeros((d, 0)), np.zeros((k, 0)))
     for t in range(steps):
+        watch(atoms)
         gradient = problem.gradient(atoms.W)
         u, sigma, vt = np.linalg.svd(-gradient)  # 1
         g = problem.lambda1 - sigma[0]  # 2

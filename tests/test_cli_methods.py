@@ -39,7 +39,15 @@ METHOD_OPTIONS = {  # of each method: words, and what they set
     ),
     "larank": (
         "--C 2 --tol 0.5 --no-adaptive --no-active --inner 1 --passes 50",
-        {"C": 2.0, "tol": 0.5, "adaptive": False, "active": False, "inner": 1, "passes": 50},
+        {
+            "C": 2.0,
+            "tol": 0.5,
+            "reprocess": True,
+            "adaptive": False,
+            "active": False,
+            "inner": 1,
+            "passes": 50,
+        },
     ),
     "bcfw": (
         "--mu 0.1 --batch-size 7 --tol 0.1 --no-average --passes 50",

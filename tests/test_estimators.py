@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import slender
-from slender import SGDClassifier, SLNDClassifier
+from slender import LaRankClassifier, SGDClassifier, SLNDClassifier
 from slender import model as model_file
 from slender.estimators.linear import _top_k
 from slender.lab.datasets import digits, planted
@@ -204,6 +204,8 @@ def test_balanced_draws_are_undone_in_the_scores(loss):
     np.testing.assert_allclose(model.predict_proba(np.eye(3)), p, atol=0.04)
     np.testing.assert_array_equal(model.predict(np.eye(3)), [0, 1, 2])
     uniform = SLNDClassifier(loss, prior="uniform", **options).fit(X, y)
+    with pytest.raises(ValueError, match="negatives='all' draws none"):
+        SLNDClassifier(loss, prior="uniform").fit(X, y)
     np.testing.assert_array_equal(uniform.prior_shift_, 0)
     shifted = model.decision_function(np.eye(3)) - uniform.decision_function(np.eye(3))
     np.testing.assert_allclose(shifted, np.tile(model.prior_shift_, (3, 1)), atol=1e-9)
@@ -222,6 +224,27 @@ def test_partial_fit_continues(blobs):
             model.partial_fit(X[:5], np.array([0, 1, 2, 3, 9]))
         before = model.coef_.copy()
         assert not np.array_equal(model.fit(X, y).coef_, before), "fit starts anew"
+
+
+def test_slnd_says_what_its_curvature_kept(blobs):
+    X = blobs.X_train[:400].astype(float)
+    options = {"hessian_samples": 400, "fit_intercept": False, "random_state": 0}
+    model = SLNDClassifier(rank=3, **options).fit(X, blobs.y_train[:400])
+    want = np.linalg.eigvalsh(X.T @ X / 400)[::-1][:3]
+    assert model.rank_ == 3
+    np.testing.assert_allclose(model.eigenvalues_, want, rtol=1e-6)
+    model.set_params(rank=None, hessian_samples=None, curvature="identity")
+    model.fit(X, blobs.y_train[:400])
+    assert (model.rank_, model.eigenvalues_.shape) == (20, (0,))
+
+
+@pytest.mark.parametrize("cls", [*ESTIMATORS, LaRankClassifier])
+def test_partial_fit_refuses_other_classes_later(cls, blobs):
+    X, y = blobs.X_train[:50], blobs.y_train[:50]
+    model = cls(random_state=0).partial_fit(X, y, classes=np.arange(5))
+    model.partial_fit(X, y, classes=np.arange(5)[::-1]).partial_fit(X, y)
+    with pytest.raises(ValueError, match="are not those of the calls before"):
+        model.partial_fit(X, y, classes=np.arange(6))
 
 
 def test_one_partial_fit_is_one_pass_of_fit(blobs):

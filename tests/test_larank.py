@@ -115,6 +115,21 @@ def test_binary_process_is_the_slides_step():
     np.testing.assert_allclose(state.W[0], w, atol=1e-12)
 
 
+def test_without_reprocess_fresh_examples_are_all_that_is_visited():
+    """Then each is one coordinate step of the slides, in the given order."""
+    X, y = problem(3, C=2)
+    sign = np.where(y == 1, 1, -1).astype(np.int8)
+    U = np.full(len(y), 0.5)
+    solver = LaRank(1e-12, 1e-12, reprocess=False)
+    state = solve(solver, Binary(sign), X, U, 1)
+    order = np.random.default_rng(0).permutation(len(y))
+    _, w = naive.binary_coordinate(X, sign, U, order)
+    np.testing.assert_allclose(state.W[0], w, atol=1e-9)
+    for name in ("adaptive", "skip_bound"):
+        with pytest.raises(ValueError, match=f"{name}=False says how support patterns are drawn"):
+            LaRankClassifier(reprocess=False, **{name: False}).fit(X, y)
+
+
 @pytest.fixture(scope="module")
 def data():
     return digits()
@@ -185,7 +200,13 @@ def test_moves_stay_below_the_slides_bound(form):
 
 @pytest.mark.parametrize(
     "options",
-    [{"adaptive": False}, {"skip_bound": False}, {"active": False}, {"inner": 1}],
+    [
+        {"reprocess": False},
+        {"adaptive": False},
+        {"skip_bound": False},
+        {"active": False},
+        {"inner": 1},
+    ],
     ids=str,
 )
 def test_every_refinement_reaches_the_gap(data, options):

@@ -13,7 +13,8 @@ import pytest
 import slender
 from idx_files import write_images
 from slender.cli import main
-from slender.lab.experiment import OPTIMISERS, Options, choose, complete, experiment
+from slender.lab.experiment import experiment
+from slender.lab.optimisers import OPTIMISERS, Options, choose, complete
 from slender.lab.sources import Split, load
 
 PAIRS = [(opt, obj) for opt, of in OPTIMISERS.items() for obj in of]
@@ -113,7 +114,7 @@ def test_the_figures_are_those_of_the_estimator(opt, obj, classes, intercept):
     if opt == "slnd":
         del wanted["average"]
     model = getattr(slender, optimiser.estimator)(
-        **optimiser.settings, **wanted, passes=2, random_state=3
+        **optimiser.settings, **wanted, passes=2 + optimiser.looks, random_state=3
     ).fit(split.X_train, split.y_train)
     last = result["curve"][-1]
     assert [entry["passes"] for entry in result["curve"]] == [1, 2]
@@ -141,6 +142,48 @@ def test_the_figures_are_those_of_the_estimator(opt, obj, classes, intercept):
         assert last["gap"] >= 0
     else:
         assert last["gap"] is None
+
+
+@pytest.mark.parametrize(("opt", "obj"), PAIRS)
+def test_one_epoch_is_a_step_at_least(opt, obj):
+    result = experiment(split_of(CODES), opt, obj, Options(epochs=1, mu=None))
+    assert [entry["passes"] for entry in result["curve"]] == [1]
+    assert result["curve"][0]["train_accuracy"] > 0.4  # of four classes: W is not 0
+
+
+PAPER = {  # SLND's
+    "loss": "calibrated_hinge",
+    "rank": 3,
+    "hessian_samples": 50,
+    "negatives": 1.0,
+    "damping": 0.0,
+    "prior": "uniform",
+}
+
+
+def test_slnd_as_in_its_paper(here, run):
+    y = np.arange(300) % 7
+    split = split_of(y)
+    for part, rows in (("train", slice(200)), ("val", slice(200, 240)), ("test", slice(240, 300))):
+        np.save(f"data/X_{part}.npy", X[rows])
+        np.save(f"data/y_{part}.npy", y[rows])
+    words = [word for name, of in PAPER.items() for word in (f"--{name.replace('_', '-')}", of)]
+    words = ["--dataset", "data", "--opt", "slnd", "--epochs", 2, "--no-average", *words]
+    result = results_of(run(*words, "--exact", "--json", "-"))
+    model = slender.SLNDClassifier(
+        **PAPER, average=False, fit_intercept=False, passes=2, random_state=0
+    ).fit(split.X_train, split.y_train)
+    assert result["problem"] == ("one-vs-rest calibrated hinge, no penalty, 1 negatives a positive")
+    assert result["options"].items() >= PAPER.items()
+    best = model.predict_top_k(split.X_val, 5)
+    last = result["curve"][-1]
+    assert last["validation_top5"] == np.mean((best == split.y_val[:, None]).any(axis=1))
+    assert last["validation_accuracy"] == model.score(split.X_val, split.y_val)
+    assert last["objective"] == pytest.approx(model.trace_[-1]["objective"])
+    assert result["test"]["top5"] >= result["test"]["accuracy"]
+    _, out, _ = run(*words)
+    assert "top-5" in out.splitlines()[1]
+    assert "top-5 error" in out.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("opt", "obj"), PAIRS)
@@ -220,6 +263,13 @@ def test_a_rate_too_large_is_said_and_is_no_failure(here, run):
         ("--opt gd --batch-size 8", ["--opt gd does not use --batch-size", "--opt sgd, bcfw"]),
         ("--opt bcfw --init-lr 0.1", ["--opt bcfw does not use --init-lr", "--opt gd, sgd"]),
         ("--opt slnd --mu 0.1", ["--opt slnd does not use --mu"]),
+        ("--opt sgd --rank 3", ["--opt sgd does not use --rank: leave it away, or use --opt slnd"]),
+        ("--opt slnd --loss hinge", ["--loss='hinge' must be one of ['logistic'"]),
+        ("--opt sgdqn --obj svm --loss squared", ["--opt sgdqn does not use --loss"]),
+        ("--opt slnd --negatives some", ["--negatives='some' must be a number > 0"]),
+        ("--opt slnd --damping=-1", ["--damping=-1.0 must be a number >= 0"]),
+        ("--opt slnd --prior flat", ["--prior='flat' must be one of"]),
+        ("--opt slnd --prior uniform", ["negatives='all' draws none"]),
         ("--opt larank --average", ["--opt larank does not use --average"]),
         ("--opt sgdqn --schedule sqrt", ["--opt sgdqn does not use --schedule: leave it away"]),
         ("--opt bcfw --mu 0", ["--mu 0: --opt bcfw needs a penalty"]),

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import naive
+from slender import SGDClassifier
 from slender.curvature import LowRank
 from slender.curvature.base import Sample
 from slender.labels import Codes, Indicator
@@ -162,6 +163,26 @@ def test_chunks_do_not_change_the_arithmetic(problem, monkeypatch, negatives):
         results.append(descent.solution(state)[0])
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("n", [24, 200])
+def test_the_running_objective_has_the_penalty_before_the_updates(n):
+    """Rows ±x of classes ±1: whatever the order, the t-th visit meets the same w."""
+    lam, eta, x = 0.3, 0.2, np.array([1.0, -0.5, 2.0])
+    y = np.arange(n) % 2
+    X = np.where(y == 1, 1.0, -1.0)[:, None] * x
+    model = SGDClassifier(
+        lam=lam, step=eta, schedule="constant", average=False, passes=1, fit_intercept=False,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    w, losses, penalties = np.zeros(3), [], []
+    for _ in range(n):
+        losses.append(np.log1p(np.exp(-w @ x)))
+        penalties.append(lam / 2 * (w @ w))
+        w = (1 - eta * lam) * w + eta / (1 + np.exp(w @ x)) * x
+    every = 2 ** int(np.log2(max(1, min(32, n // 32))))  # so often at least 32 times a pass
+    want = np.mean(losses) + np.mean(penalties[::every])
+    assert model.trace_[0]["objective"] == pytest.approx(want, rel=1e-9)
 
 
 def test_the_running_objective_is_the_mean_loss_before_the_updates(problem):

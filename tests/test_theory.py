@@ -29,13 +29,15 @@ def whiten(X, curvature0, k):
     st.integers(0, 10**6),
     st.floats(0.05, 0.95),
     st.integers(1, 5),
+    st.booleans(),
 )
-def test_the_risk_falls_by_what_the_theorem_guarantees(name, seed, epsilon, k):
+def test_the_risk_falls_by_what_the_theorem_guarantees(name, seed, epsilon, k, weighed):
     loss = CALIBRATED_LOSSES[name]
     X, y, rng = make(seed)
-    sample = Sample.at_zero(whiten(X, loss.curvature(0.0), k), y)
+    c = rng.uniform(0.1, 3.0, len(y)) if weighed else np.ones(len(y))
+    sample = Sample.at_zero(whiten(X, loss.curvature(0.0), k), y, c)
     risk = sample.risk(loss)
-    assert risk == pytest.approx(loss.value(0.0))
+    assert risk == pytest.approx(loss.value(0.0) * c.mean())
     for _ in range(200):
         step = sample.descend(loss, int(rng.integers(len(y))), epsilon)
         new = sample.risk(loss)
@@ -90,6 +92,22 @@ def test_horizon():
     assert horizon(loss, 100, 0.1, target=np.log(2)) == 0
 
 
+@pytest.mark.parametrize(
+    ("loss", "wrong", "message"),
+    [
+        ("calibrated_hinge", {}, "target=0.0 lies above the risk at w = 0, -0.6931"),
+        ("logistic", {"target": 0.7}, "target=0.7 lies above"),
+        ("logistic", {"m": 0}, "m=0"),
+        ("logistic", {"gamma": 0.0}, "gamma=0.0"),
+        ("logistic", {"gamma": -0.1}, "gamma=-0.1"),
+        ("logistic", {"epsilon": 1.0}, "epsilon=1.0"),
+    ],
+)
+def test_a_horizon_that_cannot_be_is_refused(loss, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        horizon(CALIBRATED_LOSSES[loss], **{"m": 100, "gamma": 0.1, **wrong})
+
+
 def test_the_weakest_gamma_does_not_outlive_its_horizon():
     """If every step up to T has at least gamma, the risk is at most F(0) - T * decrease."""
     loss = CALIBRATED_LOSSES["logistic"]
@@ -120,3 +138,19 @@ def test_the_estimator_with_the_theorys_step_decreases_the_exact_objective(name,
     objectives = [CALIBRATED_LOSSES[name].value(0.0)] + [r["objective"] for r in model.trace_]
     assert (np.diff(objectives) < 0).all()
     assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("name", CALIBRATED_LOSSES)
+def test_weights_are_weights_of_the_risk_that_the_theorys_step_decreases(name):
+    """Example and class weights: the exact objective has them, and it falls."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4)) + 0.5
+    y = (X @ rng.standard_normal((4, 3))).argmax(axis=1)
+    settings = {"step": "theory", "passes": 2, "random_state": 0}
+    c = rng.uniform(0.1, 3.0, 60)
+    for classes, weight in (({"class_weight": {0: 5.0}}, None), ({}, c)):
+        model = SLNDClassifier(name, **settings, **classes).fit(X, y, weight)
+        exact = SLNDClassifier(name, **settings, **classes, objective="exact").fit(X, y, weight)
+        objectives = [record["objective"] for record in exact.trace_]
+        assert objectives[1] < objectives[0]
+        assert [r["objective"] for r in model.trace_] == pytest.approx(objectives, rel=1e-9)

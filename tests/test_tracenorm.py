@@ -90,19 +90,6 @@ def test_weights_of_mean_one_are_repetitions():
     assert fitted(repeated, tol=1e-8).objective_ == pytest.approx(model.objective_, rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("name", "every"), [("few classes", 1), ("more columns than rows", 5), ("binary", 1)]
-)
-def test_the_minimum_is_that_of_algorithm_4_1(name, every):
-    problem = stated(*PROBLEMS[name])
-    atoms = naive_trace.algorithm_4_1(problem, 1e-3 * problem.lambda1, every)
-    model = fitted(problem, tol=1e-6)
-    theirs = problem.objective(atoms.W)
-    assert model.objective_ == pytest.approx(theirs, rel=1e-4)
-    assert model.objective_ <= theirs + model.gap_
-    assert model.rank_ <= len(atoms.theta)
-
-
 def beyond_the_gap(problem, X, **options):
     """How much further above the minimum than its gap an objective of the trace is, if positive."""
     with warnings.catch_warnings():
@@ -175,26 +162,6 @@ def test_from_lambda1_max_on_nothing_is_left(intercept):
             np.testing.assert_allclose(model.predict_proba(X)[0], np.bincount(y) / 90)
     model = fitted(problem._replace(lambda1=0.99 * largest), tol=1e-8)
     assert model.rank_ >= 1
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("options", [{}, {"pairs": 1}, {"pairs": 1, "turn": False}])
-def test_the_paper_s_conditions_hold_where_they_are_asked_for(options, intercept):
-    problem = stated(*blobs(), 0.1, intercept=intercept)
-    epsilon = 1e-2 * problem.lambda1
-    model = fitted(problem, epsilon=epsilon, tol=1e-12, **options)  # tol has no say
-    W, b = weights(model)
-    gradient = problem.gradient(W, b)
-    assert np.linalg.norm(gradient, 2) <= problem.lambda1 + epsilon  # (C1)
-    slopes = problem.lambda1 + np.einsum("dr,dr->r", model.U_, gradient @ model.V_)
-    assert np.abs(slopes).max() <= epsilon  # (C2)
-    assert model.objective_ == pytest.approx(naive_trace.fista(problem)[0], rel=3e-3)
-
-
-def test_the_paper_s_epsilon_may_accept_no_model_at_all():
-    problem = stated(*blobs(), 0.1)
-    model = fitted(problem, epsilon=problem.lambda1_max())
-    assert (model.rank_, len(model.trace_)) == (0, 1)
 
 
 def test_the_trace_norm_falls_with_its_penalty():

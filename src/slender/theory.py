@@ -1,20 +1,21 @@
 """The step of Theorem 2 and what it guarantees, in the form that is true (seed 000, §5, appendix).
 
-A class's sample is fixed: rows z_j (the paper's x°), signs y_j = ±1, j = 1..m.  At iterate v,
+A class's sample is fixed: rows z_j (the paper's x°), signs y_j = ±1, weights c_j (the paper's are
+1), j = 1..m.  At iterate v,
 
-    p_j = -F'(y_j vᵀz_j) >= 0          weight of example j: large where it is badly classified
-    s_j = y_j z_jᵀz_i                   what example i says of example j                 (eq. 13)
+    p_j = -√c_j F'(y_j vᵀz_j) >= 0     weight of example j: large where it is badly classified
+    s_j = √c_j y_j z_jᵀz_i              what example i says of example j                 (eq. 13)
     e   = y_i p_i pᵀs
     Π   = p_i² ‖s‖₂²
     η   = 2 (1 - ε) e / (F''(0) Π)      signed: where e < 0 the step goes backwards      (eq. 23)
     γ   = |pᵀs| / ‖s‖₁                  the weak separability of this step              (eq. 14)
     ρ   = (pᵀs)² / ‖s‖₂²  >=  γ²                                                        (eq. 24)
 
-and the risk ε_F = mean_j F(y_j vᵀz_j) falls by at least 2 ε (1 - ε) ρ / (m F''(0)), with equality
-for the squared loss.  Departures from the printed text: eq. 13 lacks the y_i that e needs, so e
-and pᵀs may differ in sign; |η| in place of η would raise the risk where e < 0; eq. 16 prints x°
-where x* is meant; one γ cannot hold for all t when F >= 0, so `horizon` is a bound on how long it
-can.
+and v + η y_i p_i z_i has a risk ε_F = mean_j c_j F(y_j vᵀz_j) lower by at least
+2 ε (1 - ε) ρ / (m F''(0)), with equality for the squared loss.  Departures from the printed text:
+eq. 13 lacks the y_i that e needs, so e and pᵀs may differ in sign; |η| in place of η would raise
+the risk where e < 0; eq. 16 prints x° where x* is meant; one γ cannot hold for all t when F >= 0,
+so `horizon` is a bound on how long it can.
 """
 
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from .kernels import kernel
 from .losses import CalibratedLoss, MarginLoss, slope, value
 
 EPSILON = 0.5  # maximises ε (1 - ε), the guaranteed decrease
+ROUNDING = 1e-12  # of a risk that is meant to be that of w = 0
 
 
 class TheoryStep(NamedTuple):
@@ -47,30 +49,27 @@ def slopes(loss, z):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def mean_value(loss, z):  # type: ignore[no-untyped-def]
-    """mean_j F(z_j), the risk of a vector of margins."""
+def mean_value(loss, z, c):  # type: ignore[no-untyped-def]
+    """mean_j c_j F(z_j), the risk of a vector of margins."""
     total = 0.0
     for j in range(len(z)):
-        total += value(loss, z[j])
+        total += c[j] * value(loss, z[j])
     return total / len(z)
 
 
 def theory_step(
     loss: MarginLoss,
     margins: NDArray[Any],  # (m,) y_j vᵀz_j
-    s: NDArray[Any],  # (m,) y_j z_jᵀz_i
+    s: NDArray[Any],  # (m,) √c_j y_j z_jᵀz_i
     y_i: float,
     p_i: float,
     epsilon: float = EPSILON,
+    root: NDArray[Any] | float = 1.0,  # (m,) √c_j
 ) -> TheoryStep:
     """The step for the example that gave s, at the iterate that gave the margins."""
-    if not 0.0 < epsilon < 1.0:
-        raise ValueError(f"epsilon={epsilon} must lie strictly between 0 and 1")
-    if not isinstance(loss, CalibratedLoss):
-        name = type(loss).__name__
-        raise ValueError(f"Theorem 2 needs F''(z) <= F''(0), which {name} lacks; Logistic has it")
+    _check(loss, epsilon)
     curvature0 = loss.curvature(0.0)
-    p = -slopes(loss, margins)
+    p = -root * slopes(loss, margins)
     ps, ss = float(p @ s), float(s @ s)
     if ss == 0.0:
         return TheoryStep(0.0, 0.0, 0.0, 0.0)
@@ -91,8 +90,27 @@ def horizon(
 
     For F >= 0 and target 0 it is also the longest time for which such a γ can hold.
     """
+    _check(loss, epsilon)
+    if m < 1:
+        raise ValueError(f"m={m} must be at least 1, the examples of the sample")
+    if not 0.0 < gamma < np.inf:
+        raise ValueError(f"gamma={gamma} must be a number > 0: with none nothing is guaranteed")
+    start = loss.value(0.0)
+    if not target <= start + ROUNDING * (1.0 + abs(start)):
+        raise ValueError(
+            f"target={target} lies above the risk at w = 0, {start:.4g} for {type(loss).__name__}: "
+            "give a lower one"
+        )
     gain = 2.0 * gamma**2 * epsilon * (1.0 - epsilon)
-    return (loss.value(0.0) - target) * loss.curvature(0.0) * m / gain
+    return max(start - target, 0.0) * loss.curvature(0.0) * m / gain
+
+
+def _check(loss: MarginLoss, epsilon: float) -> None:
+    if not 0.0 < epsilon < 1.0:
+        raise ValueError(f"epsilon={epsilon} must lie strictly between 0 and 1")
+    if not isinstance(loss, CalibratedLoss):
+        name = type(loss).__name__
+        raise ValueError(f"Theorem 2 needs F''(z) <= F''(0), which {name} lacks; Logistic has it")
 
 
 class Sample(NamedTuple):
@@ -100,23 +118,26 @@ class Sample(NamedTuple):
 
     Z: NDArray[Any]  # (m, k)
     y: NDArray[Any]  # (m,) ±1
+    c: NDArray[Any]  # (m,) weights
     v: NDArray[Any]  # (k,)
     margins: NDArray[Any]  # (m,) y_j vᵀz_j
 
     @classmethod
-    def at_zero(cls, Z: NDArray[Any], y: NDArray[Any]) -> "Sample":
-        return cls(Z, y, np.zeros(Z.shape[1], Z.dtype), np.zeros(len(Z), Z.dtype))
+    def at_zero(cls, Z: NDArray[Any], y: NDArray[Any], c: NDArray[Any] | None = None) -> "Sample":
+        c = np.ones(len(Z), Z.dtype) if c is None else c
+        return cls(Z, y, c, np.zeros(Z.shape[1], Z.dtype), np.zeros(len(Z), Z.dtype))
 
     def descend(self, loss: MarginLoss, i: int, epsilon: float = EPSILON) -> TheoryStep:
         """Eq. 11 on example i with the step of eq. 23; v and the margins change in place."""
-        s = self.y * (self.Z @ self.Z[i])
-        y_i, p_i = float(self.y[i]), -loss.slope(float(self.margins[i]))
-        step = theory_step(loss, self.margins, s, y_i, p_i, epsilon)
+        by = self.y * (self.Z @ self.Z[i])  # what the margins move by, a unit of the step
+        root = np.sqrt(self.c)
+        y_i, p_i = float(self.y[i]), -float(root[i]) * loss.slope(float(self.margins[i]))
+        step = theory_step(loss, self.margins, root * by, y_i, p_i, epsilon, root)
         move = step.eta * y_i * p_i
         self.v[:] += move * self.Z[i]
-        self.margins[:] += move * s
+        self.margins[:] += move * by
         return step
 
     def risk(self, loss: MarginLoss) -> float:
         """ε_F at the present iterate."""
-        return float(mean_value(loss, self.margins))
+        return float(mean_value(loss, self.margins, self.c))

@@ -68,6 +68,22 @@ Intercept = Annotated[
     bool | None,
     typer.Option("--intercept/--no-intercept", help="Fit one; if not given, none."),
 ]
+Loss = Annotated[
+    str | None,
+    typer.Option(
+        help="logistic, calibrated_hinge or squared (slnd, sgd-ovr, sgdqn, olbfgs for logistic)."
+    ),
+]
+Negatives = Annotated[
+    str | None,
+    typer.Option(help="Per positive, drawn in each epoch, or all (the same, and for svm); all."),
+]
+Prior = Annotated[str | None, typer.Option(help="empirical or uniform, with --negatives.")]
+Rank = Annotated[int | None, typer.Option(help="Directions of curvature (slnd).")]
+HessianSamples = Annotated[int | None, typer.Option(help="Rows the curvature looks at (slnd).")]
+Damping = Annotated[
+    float | None, typer.Option(help="Added to the curvature, in mean eigenvalues (slnd).")
+]
 Preprocess = Annotated[
     str, typer.Option(help="none, or standard: seed 002's scaling of columns and rows.")
 ]
@@ -173,6 +189,14 @@ def show(*things: Any) -> None:
     console.width = max(console.width, WIDE)
     with standard_output():
         console.print(*things, sep="\n")
+
+
+def number_or_word(text: str | None) -> float | str | None:
+    """1 or all; a word is judged where it is used."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def facts(pairs: dict[str, str]) -> Any:

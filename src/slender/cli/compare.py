@@ -9,15 +9,21 @@ import typer
 from .common import (
     Average,
     BatchSize,
+    Damping,
     DataDir,
     Epochs,
+    HessianSamples,
     InitLr,
     Intercept,
     Interrupted,
     Json,
+    Loss,
     Mu,
+    Negatives,
     Plot,
+    Prior,
     Quiet,
+    Rank,
     Schedule,
     Threads,
     check_outputs,
@@ -25,6 +31,7 @@ from .common import (
     columns,
     finite,
     interruptible,
+    number_or_word,
     say,
     show,
     write_json,
@@ -37,6 +44,7 @@ COLUMNS = {  # heading -> name in a row of the summary, format
     "train": ("train_accuracy", ".4f"),
     "validation": ("validation_accuracy", ".4f"),
     "test": ("test_accuracy", ".4f"),
+    "test top-5": ("test_top5", ".4f"),
     "seconds": ("seconds", ".3f"),
     "passes": ("passes", "g"),
 }
@@ -84,6 +92,12 @@ def compare(
     schedule: Schedule = None,
     average: Average = None,
     intercept: Intercept = None,
+    loss: Loss = None,
+    negatives: Negatives = None,
+    prior: Prior = None,
+    rank: Rank = None,
+    hessian_samples: HessianSamples = None,
+    damping: Damping = None,
     preprocess: Annotated[
         str | None, typer.Option(help="none, or standard: seed 002's scaling of columns and rows.")
     ] = None,
@@ -104,12 +118,14 @@ def compare(
     check_outputs(json, plot)
     check_plot(plot)
     from ..lab import comparison
-    from ..lab.experiment import Options
+    from ..lab.optimisers import Options
     from ..lab.sources import PREPROCESSING, needs_folder
 
     given = {"opt": opt, "obj": obj, "rates": rates, "epochs": epochs, "mu": mu}
     given |= {"init_lr": init_lr, "batch_size": batch_size, "schedule": schedule}
     given |= {"average": average, "intercept": intercept, "preprocess": preprocess}
+    given |= {"loss": loss, "negatives": number_or_word(negatives), "prior": prior}
+    given |= {"rank": rank, "hessian_samples": hessian_samples, "damping": damping}
     asked = _with_preset(given, preset, comparison.PRESETS)
     if init_lr is not None and rates is not None:
         raise ValueError("--init-lr and --rates exclude each other; give one of them")
@@ -167,7 +183,7 @@ def _with_preset(
 
 def _check_used(contenders: Any, given: dict[str, Any]) -> None:
     """Raise on an option that was given and that no contender has."""
-    from ..lab.experiment import flag
+    from ..lab.optimisers import flag
 
     for name in ("rates", *vars(contenders[0].options)):
         options = [getattr(each.options, name, each.rates) for each in contenders]

@@ -14,6 +14,7 @@ from .common import (
     check_outputs,
     facts,
     interruptible,
+    number_or_word,
     relative_gap,
     show,
     write_json,
@@ -103,7 +104,9 @@ def fit(
     curvature: Annotated[
         str | None, typer.Option(help="lowrank, diagonal or identity (slnd).")
     ] = None,
-    variant: Annotated[str | None, typer.Option(help="corrected or 2008 (sgdqn).")] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="corrected, gauss_newton, 2008 or 2008_literal (sgdqn).")
+    ] = None,
     t0: Annotated[
         str | None, typer.Option("--t0", help="auto or a number (sgdqn, olbfgs).")
     ] = None,
@@ -111,6 +114,10 @@ def fit(
         str | None, typer.Option(help="Steps between updates of the scaling, or auto (sgdqn).")
     ] = None,
     memory: Annotated[int | None, typer.Option(help="Secant pairs kept (olbfgs).")] = None,
+    reprocess: Annotated[
+        bool | None,
+        typer.Option("--reprocess/--no-reprocess", help="Visit support patterns too (larank)."),
+    ] = None,
     adaptive: Annotated[
         bool | None,
         typer.Option("--adaptive/--no-adaptive", help="Draw the kind of the next step (larank)."),
@@ -156,19 +163,20 @@ def fit(
         "max_iter": max_iter,
         "passes": passes,
         "loss": loss,
-        "step": _number_or_word(step),
+        "step": number_or_word(step),
         "batch_size": batch_size,
         "schedule": schedule,
-        "negatives": _number_or_word(negatives),
+        "negatives": number_or_word(negatives),
         "average": average,
         "rank": rank,
         "hessian_samples": hessian_samples,
         "damping": damping,
         "curvature": curvature,
         "variant": variant,
-        "t0": _number_or_word(t0),
+        "t0": number_or_word(t0),
         "period": _integer_or_word(period),
         "memory": memory,
+        "reprocess": reprocess,
         "adaptive": adaptive,
         "active": active,
         "inner": inner,
@@ -257,13 +265,6 @@ def _bar(title: str, model: Any, quiet: bool) -> Bar:
     if hasattr(model, "passes"):
         return progress_of_passes(title, model.passes, quiet)
     return progress_of_gap(title, model.tol, quiet)
-
-
-def _number_or_word(text: str | None) -> float | str | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return text
 
 
 def _integer_or_word(text: str | None) -> int | str | None:

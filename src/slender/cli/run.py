@@ -8,23 +8,30 @@ import typer
 from .common import (
     Average,
     BatchSize,
+    Damping,
     DataDir,
     Ending,
     Epochs,
+    HessianSamples,
     InitLr,
     Intercept,
     Interrupted,
     Json,
+    Loss,
     Mu,
+    Negatives,
     Plot,
     Preprocess,
+    Prior,
     Quiet,
+    Rank,
     Schedule,
     Threads,
     cell,
     check_outputs,
     check_plot,
     interruptible,
+    number_or_word,
     show,
     write_json,
 )
@@ -38,6 +45,7 @@ COLUMNS = {  # heading -> name in an entry of the curve, format
     "gap": ("gap", ".2e"),
     "train": ("train_accuracy", ".4f"),
     "validation": ("validation_accuracy", ".4f"),
+    "top-5": ("validation_top5", ".4f"),
 }
 WIDTH = 11  # of a column: a figure of five digits with its sign and exponent
 
@@ -59,6 +67,12 @@ def run(
     schedule: Schedule = None,
     average: Average = None,
     intercept: Intercept = None,
+    loss: Loss = None,
+    negatives: Negatives = None,
+    prior: Prior = None,
+    rank: Rank = None,
+    hessian_samples: HessianSamples = None,
+    damping: Damping = None,
     preprocess: Preprocess = "none",
     dsq: Annotated[
         int | None,
@@ -84,12 +98,15 @@ def run(
     """
     check_outputs(json, plot)
     check_plot(plot)
-    from ..lab.experiment import Options, choose, complete, describe, experiment
+    from ..lab.experiment import describe, experiment
+    from ..lab.optimisers import Options, choose, complete
     from ..lab.sources import compressed, load, needs_folder, prepared
 
     chosen, _ = choose(opt, obj)
     given: dict[str, Any] = {"epochs": epochs, "mu": mu, "init_lr": init_lr, "schedule": schedule}
     given |= {"batch_size": batch_size, "average": average, "intercept": intercept}
+    given |= {"loss": loss, "negatives": number_or_word(negatives), "prior": prior}
+    given |= {"rank": rank, "hessian_samples": hessian_samples, "damping": damping}
     options = Options.of(given)
     complete(opt, chosen, options)
     if data_dir is not None and not needs_folder(dataset):
@@ -173,7 +190,9 @@ def _heading(fit: dict[str, Any]) -> str:
 
 
 def _last_line(test: dict[str, Any]) -> str:
-    area = test.get("pr_area")
-    return f"test error {100 * test['error']:.2f} % of {test['rows']:,} rows" + (
-        "" if area is None else f"; area under the precision-recall curve {area:.4f}"
+    area, top5 = test.get("pr_area"), test.get("top5")
+    return (
+        f"test error {100 * test['error']:.2f} % of {test['rows']:,} rows"
+        + ("" if top5 is None else f"; top-5 error {100 * (1 - top5):.2f} %")
+        + ("" if area is None else f"; area under the precision-recall curve {area:.4f}")
     )

@@ -30,7 +30,9 @@ The slides (2008), `Slides`: eta_t = 1/(t + t0), D starts at 1/lam.  At visits T
 
 What the slides leave undefined: u = 0/0 leaves D_k alone; the penalty alone gives u = 1/lam, and
 convexity nothing above it, so that a u above 1/lam, or a negative one (the decay moved the weight
-against its example), is taken as 1/lam; below 1/(100 lam) it is held there, as in 2009.
+against its example), is taken as 1/lam; below 1/(100 lam) it is held there, as in 2009.  On dense
+rows most ratios are held so.  `clip=False` takes them as they come; what cannot be divided leaves
+D_k alone.
 
 Departures: the decay never turns a weight's sign (T lam D > 1 gives 0); the intercept is one more
 coordinate, beta, whose r has no lam; with an automatic t0 a step is held to the loop's cap over the
@@ -76,11 +78,13 @@ class Slides:
     """The settings of 2008; t0 is in the loop's eta_t."""
 
     period: int  # T
+    clip: bool = True  # hold the ratios
 
     def start(
         self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float
     ) -> "Averaged":
-        return Averaged(**_diagonals(n_classes, dim, dtype, 1.0 / lam, self.period))
+        diagonals = _diagonals(n_classes, dim, dtype, 1.0 / lam, self.period)
+        return Averaged(**diagonals, clip=bool(self.clip))
 
 
 def _diagonals(n_classes: int, dim: int, dtype: Any, first: float, period: int) -> dict[str, Any]:
@@ -141,6 +145,7 @@ class Averaged(NamedTuple):
     b1: NDArray[np.float64]  # (C,)
     left: NDArray[np.int64]  # (C,)
     period: int
+    clip: bool
 
     def move(
         self,
@@ -240,21 +245,23 @@ def average(metric, at, loss, X, v, b):  # type: ignore[no-untyped-def]
     axpy(X, 1.0, at.row, x)
     gain = min(1.0, 2.0 / (at.t + 1))
     least, most = 1.0 / (MOST * at.lam), 1.0 / at.lam
+    if not metric.clip:
+        least, most = -np.inf, np.inf
     a, q, lo, hi, lam = real(gain), real(change), real(least), real(most), real(at.lam)
     for k in range(len(v)):
         moved = v[k] - w1[k]
         D[k] += a * (ratio(moved, q * x[k] + lam * moved, lo, hi, D[k]) - D[k])
-    metric.top[c] = D.max()
+    metric.top[c] = np.abs(D).max()
     if at.beta != 0.0:
         moved_b, D_b = (b - metric.b1[c]) / at.beta, metric.D_b[c]
         metric.D_b[c] += gain * (ratio(moved_b, change * at.beta, least, most, D_b) - D_b)
-        metric.top[c] = max(metric.top[c], metric.D_b[c])
+        metric.top[c] = max(metric.top[c], abs(metric.D_b[c]))
 
 
 @register_jitable
 def ratio(moved, change, least, most, D):  # type: ignore[no-untyped-def]
-    """u = moved / change, held to [least, most]; D itself where it is 0/0."""
+    """u = moved / change, held to [least, most] unless that is everything; D where it is 0/0."""
     if change == 0.0:
-        return D if moved == 0.0 else most
+        return D if moved == 0.0 or most == np.inf else most
     u = moved / change
-    return most if u < 0.0 or u > most else max(u, least)
+    return most if u > most or (u < 0.0 and least > 0.0) else max(u, least)

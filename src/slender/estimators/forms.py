@@ -105,7 +105,14 @@ class OneVsRest:
 
     def check(self) -> None:
         check_choice("prior", self.prior, ("empirical", "uniform"))
-        if self.negatives != "all":
+        if self.negatives == "all":
+            if self.prior == "uniform":
+                raise ValueError(
+                    "prior='uniform' leaves in the scores what drawing negatives does to them, and "
+                    "negatives='all' draws none: use negatives=1, or prior='empirical' "
+                    "(class_weight='balanced' favours rare classes too)"
+                )
+        else:
             check_positive("negatives", self.negatives)
             if self.prior == "empirical" and not hasattr(self.loss, "logit"):
                 raise ValueError(

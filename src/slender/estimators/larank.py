@@ -13,7 +13,7 @@ from ..solvers.larank import MOVES, OPERATIONS, LaRank
 from ..solvers.loop import Clock, Record
 from ..solvers.patterns import Patterns, chosen, empty, joined, support
 from .svm import Examples, SVMClassifier
-from .validation import check_positive, generator
+from .validation import check_positive, check_same_classes, generator
 
 
 class LaRankClassifier(SVMClassifier):
@@ -34,6 +34,8 @@ class LaRankClassifier(SVMClassifier):
         Fewer when nothing but rounding moves any more.
     tol : float or None, default 1e-2
         Stop when the gap is at most this share of the objective; None: after `passes`.
+    reprocess : bool, default True
+        Visit support patterns between fresh examples; False is what the slides compare LaRank with.
     adaptive : bool, default True
         Choose among fresh examples, support patterns and their classes by dual gain per operation;
         else take turns.
@@ -96,6 +98,7 @@ class LaRankClassifier(SVMClassifier):
         *,
         passes: int = 1000,
         tol: float | None = 1e-2,
+        reprocess: bool = True,
         adaptive: bool = True,
         skip_bound: bool = True,
         active: bool = True,
@@ -110,6 +113,7 @@ class LaRankClassifier(SVMClassifier):
         self.C = C
         self.passes = passes
         self.tol = tol
+        self.reprocess = reprocess
         self.adaptive = adaptive
         self.skip_bound = skip_bound
         self.active = active
@@ -146,8 +150,11 @@ class LaRankClassifier(SVMClassifier):
                 "partial_fit: a loaded model has weights but no support patterns; "
                 "use fit, or go on with the model that was fitted here"
             )
-        given = None if classes is None else np.unique(classes)
-        known = given if first else self.classes_
+        if first:
+            known = None if classes is None else np.unique(classes)
+        else:
+            check_same_classes(classes, self.classes_)
+            known = self.classes_
         fresh = self._read_examples(X, y, sample_weight, reset=first, classes=known)
         patterns = empty(len(fresh.y), self._n_rows)
         self._streaming = True
@@ -212,6 +219,7 @@ class LaRankClassifier(SVMClassifier):
                 bool(self.adaptive),
                 bool(self.skip_bound),
                 bias,
+                bool(self.reprocess),
             )
             visits = np.flatnonzero(examples.weight)
             visits = visits[visits >= n_kept]
@@ -246,6 +254,12 @@ class LaRankClassifier(SVMClassifier):
         check_positive("inner", self.inner, kind=Integral)
         check_positive("tau", self.tau)
         check_positive("kappa", self.kappa)
+        for name in ("adaptive", "skip_bound"):
+            if not (self.reprocess or getattr(self, name)):
+                raise ValueError(
+                    f"{name}=False says how support patterns are drawn, and reprocess=False draws "
+                    f"none: leave {name} away, or use reprocess=True"
+                )
         super()._check()
 
 

@@ -23,6 +23,7 @@ from .validation import (
     check_choice,
     check_finite,
     check_positive,
+    check_same_classes,
     generator,
     read_labels,
     read_rows,
@@ -91,7 +92,7 @@ class OneVsRestClassifier(LinearClassifier):
         """One more pass, over these rows.
 
         The first call fixes the classes (give `classes` if the first rows do not hold them all)
-        and estimates curvature and step from its rows; later calls keep both.
+        and estimates curvature and step from its rows; later calls keep all three.
         """
         self._check()
         first = not hasattr(self, "_state")
@@ -106,6 +107,7 @@ class OneVsRestClassifier(LinearClassifier):
             given = None if classes is None else np.unique(classes)
             labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0], given)
         else:
+            check_same_classes(classes, self.classes_)
             labels, _, n_class_rows = read_labels(y, rows.shape[0], self.classes_)
             if isinstance(labels, Indicator) != self.multilabel_:
                 raise ValueError("y must stay of one kind: labels, or an indicator matrix")

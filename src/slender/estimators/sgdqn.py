@@ -14,7 +14,8 @@ from .validation import check_choice, check_positive
 
 # The exponential loss is left out: its curvature has no bound, so no rate is safe for it.
 LOSSES = (*CALIBRATED_LOSSES, "hinge")
-VARIANTS = ("corrected", "gauss_newton", "2008")
+VARIANTS = ("corrected", "gauss_newton", "2008", "2008_literal")
+SLIDES = {"2008": True, "2008_literal": False}  # are ratios held?
 STABLE = 2.0  # with t0="auto" a step is held, per row, below this over F''(0)‖x_i‖²
 
 
@@ -30,7 +31,7 @@ class SGDQNClassifier(OneVsRestClassifier):
     loss : {"logistic", "calibrated_hinge", "squared", "hinge"}
     lam : float
         The L2 penalty; scikit-learn's alpha, 1/(n C).  The rates are in its units: it may not be 0.
-    variant : {"corrected", "gauss_newton", "2008"}
+    variant : {"corrected", "gauss_newton", "2008", "2008_literal"}
         "corrected" is the algorithm as published and corrected in 2009 and 2010: the curvature r of
         each feature, held between lam/10 and 100 lam, adds up in the inverse of its rate.  r is
         Δg/Δw, feature by feature; "gauss_newton" takes the diagonal of an example's Hessian, which
@@ -38,7 +39,8 @@ class SGDQNClassifier(OneVsRestClassifier):
         tiny).  "2008" is the algorithm of the slides: the rate is D/(t + t0), D a running mean of
         the ratios Δw/Δg.  The slides leave open what a mean of wild ratios is: 0/0 leaves D alone,
         a negative ratio or one above 1/lam, the ratio of the penalty alone, counts as 1/lam, one
-        below 1/(100 lam) as that.
+        below 1/(100 lam) as that.  "2008_literal" takes all ratios as they come, whatever becomes
+        of it.
     t0 : "auto" or float
         "auto" takes the best of 1, 10, ..., 10^10 (no less than the period) in one pass over a
         tenth of the rows, 1,000 to 2,000 of them.  A number is used as it is.
@@ -138,10 +140,10 @@ class SGDQNClassifier(OneVsRestClassifier):
         return self._descent_at(self.t0_, beta)
 
     def _descent_at(self, t0: float, beta: float) -> Stochastic:
-        slides = self.variant == "2008"
+        slides = self.variant in SLIDES
         metric: Metric = Secant(t0, self.period_, gauss_newton=self.variant == "gauss_newton")
         if slides:
-            metric = Slides(self.period_)
+            metric = Slides(self.period_, SLIDES[self.variant])
         return Stochastic(
             self._loss(),
             eta=1.0 / t0 if slides else 1.0,  # the others' D holds the rate itself

@@ -54,7 +54,8 @@ class SLNDClassifier(OneVsRestClassifier):
         Weight of each class's positives (binary: of each class).
     prior : {"empirical", "uniform"}
         Drawing negatives makes every class look as frequent as its rest.  "empirical" undoes that
-        in scores and probabilities; "uniform" leaves it, which favours balanced accuracy.
+        in scores and probabilities; "uniform" leaves it, which favours balanced accuracy, and is
+        refused with negatives="all", which draws none.
     objective : {"estimate", "exact"}
         What trace_ reports: the mean loss over the visits of the pass, before their updates, or
         the exact objective (an extra pass, off the clock).
@@ -71,6 +72,11 @@ class SLNDClassifier(OneVsRestClassifier):
         One record a pass: seconds (curvature and projection included), passes, objective.
     step_ : float
         The step used, eta; absent for step="theory".
+    rank_ : int
+        Directions that were kept.
+    eigenvalues_ : array (rank_,)
+        Of mean x xᵀ over the rows looked at (with an intercept of [x, c]), decreasing; empty
+        without curvature="lowrank".
     prior_shift_ : array (n_classes,)
         ln(negatives used / negatives there are), part of every score.
 
@@ -175,17 +181,20 @@ class SLNDClassifier(OneVsRestClassifier):
         )
 
     def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
+        coordinates: Any = self._coordinates
+        self.rank_ = int(coordinates.dim)
+        lowrank = self.curvature == "lowrank"
+        self.eigenvalues_ = coordinates.eigenvalues if lowrank else np.empty(0)
         if self.step != "theory":
             return super()._epochs(data, passes)
         if self._state is not None:
             raise ValueError("step='theory' keeps its sample fixed: use fit, not partial_fit")
-        assert self._coordinates is not None
         descent = TheoreticalDescent(
             self._loss(),
             data,
             self._seen.shape[1],
             self.negatives,
-            self._coordinates.bias,
+            coordinates.bias,
             self._rng,
         )
         return descent.epochs(passes), descent.solution

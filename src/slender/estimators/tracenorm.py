@@ -217,12 +217,17 @@ class TraceNormClassifier(LowRankClassifier):
         """A grid of penalties with this estimator's other settings: a fitted TraceNormProbe.
 
         Its path_ has a record for each pair, its models_ the factors; it has chosen a pair and
-        fitted it.
+        fitted it.  Callbacks see each pair, as a probe's do.
         """
+        if self.epsilon is not None:
+            raise ValueError(
+                f"epsilon={self.epsilon!r}: a path stops by tol, since one threshold cannot serve "
+                "penalties decades apart: use epsilon=None here, or fit, penalty by penalty"
+            )
         from .tracenorm_probe import TraceNormProbe  # noqa: PLC0415  (which needs this file)
 
-        own = ("tol", "max_iter", "fit_intercept", "pairs", "turn", "class_weight", "random_state")
-        settings = {name: getattr(self, name) for name in own}
+        replaced = ("lambda1", "lambda2", "epsilon")
+        settings = {name: of for name, of in self.get_params().items() if name not in replaced}
         probe = TraceNormProbe(n_lambda1, n_lambda2, alpha=alpha, validation=validation, **settings)
         return probe.fit(X, y)
 

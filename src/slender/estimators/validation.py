@@ -136,6 +136,15 @@ def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[n
     return labels.codes
 
 
+def check_same_classes(given: Any, classes: NDArray[Any]) -> None:
+    """Raise where a later call of partial_fit names other classes than those it goes on with."""
+    if given is not None and not np.array_equal(np.unique(given), classes):
+        raise ValueError(
+            f"partial_fit: classes={np.unique(given).tolist()} are not those of the calls before, "
+            f"{classes.tolist()}: leave classes away, or begin anew with a clone"
+        )
+
+
 def shown(value: Any) -> str:
     """A label or a setting as its user wrote it: 'cat' or 3, not np.int64(3)."""
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -20,15 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..estimators.validation import check_choice
-from .experiment import (
-    OBJECTIVES,
-    OPTIMISERS,
-    Options,
-    choose,
-    complete,
-    experiment,
-    unused,
-)
+from .experiment import experiment
+from .optimisers import OBJECTIVES, OPTIMISERS, Options, choose, complete, unused
 from .sources import Split, fingerprint, load, locate, mean_square, permuted, prepared
 
 LOWEST_RATE, HIGHEST_RATE = 10**-1.5, 10**3.0  # over mean ‖x‖²; ten of them are half decades

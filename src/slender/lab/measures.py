@@ -29,7 +29,9 @@ FIGURES = (
     "gap",
     "train_accuracy",
     "validation_accuracy",
+    "validation_top5",
     "test_accuracy",
+    "test_top5",
     "test_error",
     "pr_area",
     "seconds",
@@ -44,6 +46,7 @@ def final(fit: Fit) -> dict[str, float | None]:
         **{name: last.get(name) for name in FIGURES},
         "objective": last.get("exact", last["objective"]),
         "test_accuracy": test["accuracy"],
+        "test_top5": test.get("top5"),
         "test_error": test["error"],
         "pr_area": test.get("pr_area"),
     }

@@ -92,9 +92,12 @@ class Subspace:
         return atoms.theta + best * direction, best
 
     def restricted(
-        self, atoms: Atoms, b: NDArray[np.float64], most: int
+        self, atoms: Atoms, b: NDArray[np.float64], most: int, epsilon: float | None = None
     ) -> tuple[Atoms, NDArray[np.float64]]:
-        """Problem (8): the weights of the atoms, none negative, and the intercepts."""
+        """Problem (8): the weights of the atoms, none negative, and the intercepts.
+
+        An epsilon-solution where it is given, well within (C2).
+        """
         k = len(atoms.theta)
 
         def value(x: NDArray[np.float64]) -> Value:
@@ -105,7 +108,9 @@ class Subspace:
             return point.objective + self.lambda1 * float(x[:k].sum()), slopes
 
         bounds: Any = [(0.0, None)] * k + [(None, None)] * self.free
-        x = minimise(value, np.concatenate([atoms.theta, b[: self.free]]), most, bounds)
+        slope = 0.0 if epsilon is None else epsilon / 4.0
+        x = np.concatenate([atoms.theta, b[: self.free]])
+        x = minimise(value, x, most, bounds, slope=slope)
         return atoms._replace(theta=x[:k]), x[k:] if self.free else b
 
     def turned(
@@ -191,9 +196,17 @@ class Subspace:
 
 
 def minimise(
-    value: Any, x: NDArray[np.float64], most: int, bounds: Any = None, enough: Any = None
+    value: Any,
+    x: NDArray[np.float64],
+    most: int,
+    bounds: Any = None,
+    enough: Any = None,
+    slope: float = 0.0,
 ) -> NDArray[np.float64]:
-    """L-BFGS-B for at most so many iterations, or until `enough`, told their number, says so."""
+    """L-BFGS-B for at most so many iterations, or until `enough`, told their number, says so.
+
+    It ends at a gain of GAIN, or where a slope is given at none above that.
+    """
     done = 0
 
     def look(_: NDArray[np.float64]) -> None:
@@ -202,6 +215,7 @@ def minimise(
         if enough is not None and enough(done):
             raise StopIteration
 
-    options: dict[str, Any] = {"maxcor": MEMORY, "maxiter": most, "ftol": GAIN, "gtol": 0.0}
+    options: dict[str, Any] = {"maxcor": MEMORY, "maxiter": most}
+    options |= {"ftol": 0.0 if slope else GAIN, "gtol": slope}
     how: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "callback": look, "options": options}
     return np.asarray(minimize(value, x, bounds=bounds, **how).x)

@@ -24,8 +24,9 @@ not a second, so that a seed reproduces a run.
 Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
 measured to cost half to four fifths more operations than one.  Once the scores of an example are
 known, up to `inner` moves are made on it before W follows (each costs C numbers, not C d);
-`inner=1` is the paper's single move.  The directions themselves are in directions.py,
-and what happens between two passes in ascent.py.
+`inner=1` is the paper's single move.  `reprocess=False` visits fresh examples only, with which the
+slides compare.  The directions themselves are in directions.py, and what happens between two passes
+in ascent.py.
 """
 
 from dataclasses import dataclass, replace
@@ -80,6 +81,7 @@ class LaRank:
     adaptive: bool = True  # else one reprocess and one optimize after each process
     skip_bound: bool = True  # do not draw patterns whose coefficients are all at the bound
     bias: float = 0.0
+    reprocess: bool = True  # else fresh examples only
 
     def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> State:
         """From these patterns and their weights."""
@@ -142,6 +144,7 @@ class LaRank:
                 limits,
                 self.adaptive,
                 self.skip_bound,
+                self.reprocess,
                 state,
                 pattern,
             )
@@ -177,14 +180,16 @@ def list_patterns(drawn, state):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=FAST)
-def sweep(form, X, row_of, data, order, draws, limits, adaptive, skip_bound, state, pattern):  # type: ignore[no-untyped-def]
+def sweep(  # type: ignore[no-untyped-def]
+    form, X, row_of, data, order, draws, limits, adaptive, skip_bound, reprocess, state, pattern
+):
     """LaRank until the order is through, or more slots or random numbers are needed."""
     counters, rates = state.counters, state.rates
     while True:
         if counters[DRAWN] + 2 > len(draws):
             return MORE_DRAWS
         kind = counters[KIND]
-        if kind != PROCESS and counters[LISTED] == 0:
+        if kind != PROCESS and (counters[LISTED] == 0 or not reprocess):
             kind = PROCESS
         if kind == PROCESS:
             if counters[POSITION] >= len(order):

@@ -172,10 +172,10 @@ class MiniBatch:
             # may overflow: the estimator says so, once.
             with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
                 for index, block in self.batches(data.rows, order):
-                    total += self.update(state, index, block, bench)
+                    total += len(index) * self.update(state, index, block, bench)
                     if self.average and state.t % every == 0:
                         self._enter(state)
-            return {"objective": total / n_batches}
+            return {"objective": total / n}
 
         for _ in range(passes):
             yield epoch

@@ -8,14 +8,17 @@
     6  W diagonalised again: Σ theta = ‖W‖_*, atoms without weight are gone
 
 until the duality gap is small enough (problem/tracenorm.py), or (C1) and (C2) hold at epsilon.
-Steps 3 to 6 work on Z = X B for a basis B of the u_j and read no row of X.  The paper takes one
-pair at a time and ends with step 4, "on a regular basis"; taking all pairs that a reading of X has
-shown to be worth it, and weighing atoms anew in each step, saves readings of X, which are what
-costs.
+Steps 3 to 6 work on Z = X B for a basis B of the u_j and read no row of X.
 
-Step 5 is ours (`turn=False` leaves it out; with it, step 4 is a few iterations).  (8) can weigh
-atoms but not turn them, and a turned atom must be found by step 1 and approached by many small
-weights.  Write W = Q (B P)ᵀ.  As
+`pairs=1, turn=False` is the paper's algorithm, steps 1 to 4 with (8) solved in each (its "regular
+basis").  The list of atoms goes on from step to step, as (8) needs it: step 6 then shows W as its
+singular triplets, for the objective and the proof, and takes no atom out of the list; those leave
+whose weight (8) puts at 0.
+
+The rest is ours.  All pairs that a reading of X has shown to be worth it are taken at once, which
+saves readings of X, and these are what costs.  And step 5 (with it, step 4 is a few iterations, and
+the triplets of step 6 are the atoms of the next step): (8) can weigh atoms but not turn them, and a
+turned atom must be found by step 1 and approached by many small weights.  Write W = Q (B P)ᵀ.  As
 2 ‖W‖_* = min ‖P‖² + ‖Q‖² over all such factors (Proposition 1, with the weights shared between the
 sides), J is minimised over P and Q by L-BFGS on
 
@@ -83,14 +86,15 @@ class RankOne:
         if start is None:
             empty = np.zeros((d, 0), dtype), np.zeros(0), np.zeros((C, 0), dtype)
             start = Factors(*empty, problem.start()[:, -1].astype(np.float64))
-        self.basis = start.U  # (d, s), orthonormal; the atoms' u, and during a step more
+        self.atoms = as_atoms(start)  # that the next step weighs
+        self.basis = start.U  # (d, s), orthonormal; spans the atoms' u, and during a step more
         self.Z = np.zeros((problem.rows.shape[0], 0), dtype)  # X basis
         if len(start.theta):
             self.Z = self._products(start.U)
         self.found: Pairs | None = None
         # of a step along new atoms: the curvature of R is at most half the rows' mean square
         self.length = 2.0 / max(problem.squares, float(np.finfo(np.float32).tiny))
-        self.here = self._look(start)
+        self.here = look(problem, self.Z, start)
 
     # -- one point -------------------------------------------------------------------------------
 
@@ -106,13 +110,15 @@ class RankOne:
         """J, eq. (4)."""
         return self._objective_of(self.here)
 
+    @property
+    def surrogate(self) -> float:
+        """I, eq. (7): above J where the atoms are not the singular triplets of their sum."""
+        beyond = self.atoms.theta.sum() - self.here.at.theta.sum()
+        return self.objective + self.lambda1 * float(beyond)
+
     def _objective_of(self, here: Here) -> float:
         theta = here.at.theta
         return float(here.risk + self.lambda1 * theta.sum() + self.lambda2 * (theta @ theta))
-
-    def _look(self, at: Factors) -> Here:
-        """The risk, and its gradient: X is read once."""
-        return look(self.problem, self.Z, at)
 
     def _prove(self) -> None:
         """A lower bound on the optimum, from this point's gradient."""
@@ -152,14 +158,16 @@ class RankOne:
     def optimal(self, epsilon: float) -> bool:
         """(C1) and (C2): no slope along an atom, new or old, exceeds epsilon.
 
-        (C1) is asked of the true spectral norm, which a Krylov space only bounds from below.
+        (C1) is asked of the true spectral norm, which a Krylov space only bounds from below.  The
+        paper's step 3 comes before its stopping condition: it steps as long as g <= -epsilon/2.
         """
-        N, at = self._downhill(), self.here.at
-        along = np.einsum("cr,cr->r", at.V, N @ at.U, dtype=np.float64)
+        N, atoms = self._downhill(), self.atoms
+        along = np.einsum("cr,cr->r", atoms.V, N @ self.basis @ atoms.M, dtype=np.float64)
         slopes = self.lambda1 - along  # of (7): lambda1 + <∇R~, u_j v_jᵀ>
         if np.abs(slopes).max(initial=0.0) > epsilon:
             return False
-        return bool(singular_values(N)[0] <= self.lambda1 + epsilon)
+        beyond = epsilon / 2.0 if self.curvature is None else epsilon
+        return bool(singular_values(N)[0] <= self.lambda1 + beyond)
 
     # -- one step --------------------------------------------------------------------------------
 
@@ -173,22 +181,20 @@ class RankOne:
         self.length = taken or self.length
         atoms = atoms._replace(theta=theta)
         if self.curvature is None:
-            atoms, b = subspace.restricted(atoms, b, INNER)
-            A = atoms.weighed(atoms.theta)
+            atoms, b = subspace.restricted(atoms, b, INNER, self.epsilon)
+            self._arrive(subspace, atoms.weighed(atoms.theta), b, tol, atoms)
         else:
             atoms, b = subspace.restricted(atoms, b, FEW)
             A, b = subspace.turned(atoms, b, self.here.a, self._goal(tol))
-        self._arrive(subspace, A, b, tol)
+            self._arrive(subspace, A, b, tol)
 
     def stretch(self, tol: float) -> None:
         """Step 5 alone, within the span of the atoms there are: one reading of X and little work.
 
         For when the penalties have changed in a way that these atoms can follow.
         """
-        at = self.here.at
-        atoms = Atoms(np.eye(len(at.theta), dtype=at.U.dtype), at.V, at.theta)
         subspace = self._subspace()
-        A, b = subspace.turned(atoms, at.b, self.here.a, self._goal(tol))
+        A, b = subspace.turned(self.atoms, self.here.at.b, self.here.a, self._goal(tol))
         self._arrive(subspace, A, b, tol)
 
     def _subspace(self) -> Subspace:
@@ -199,29 +205,49 @@ class RankOne:
         return max(SHARE * self.gap, TIGHTER * tol * self.objective)
 
     def _arrive(
-        self, subspace: Subspace, A: NDArray[Any], b: NDArray[np.float64], tol: float
+        self,
+        subspace: Subspace,
+        A: NDArray[Any],
+        b: NDArray[np.float64],
+        tol: float,
+        atoms: Atoms | None = None,
     ) -> None:
-        """Step 6 at the end of a step, and what X says there."""
-        before, dual = self.objective, self.dual
-        allowed = SLIGHT * tol * before if self.epsilon is None else 0.0
-        V, theta, Mt = subspace.triplets(A, b, before, allowed)
+        """Step 6 at the end of a step, and what X says there; atoms that are given go on."""
+        before, dual = self.surrogate, self.dual
+        allowed = SLIGHT * tol * self.objective if self.epsilon is None else 0.0
+        V, theta, Mt = subspace.triplets(A, b, self.objective, allowed)
         turn = np.ascontiguousarray(Mt.T, self.basis.dtype)
-        self.basis, self.Z = self.basis @ turn, self.Z @ turn
-        self.here = self._look(Factors(self.basis, theta, V.astype(self.basis.dtype), b))
+        U, Z = self.basis @ turn, self.Z @ turn
+        at = Factors(U, theta, V.astype(self.basis.dtype), b)
+        if atoms is None:
+            self.atoms, self.basis, self.Z = as_atoms(at), U, Z
+        else:
+            self._go_on_with(atoms)
+        self.here = look(self.problem, Z, at)
         self._prove()
         goal = tol * self.objective
         if self.epsilon is None and self.gap > goal:
             self._prove_widely(goal)
         noise = NOISE[self.Z.dtype.char] * abs(before)
-        gained = max(before - self.objective, self.dual - dual)
+        gained = max(before - self.surrogate, self.dual - dual)
         self.idle = 0 if gained > noise else self.idle + 1
+
+    def _go_on_with(self, atoms: Atoms) -> None:
+        """Atoms that have a weight, in a basis that is no larger than they need."""
+        kept = atoms.theta > 0.0
+        M, V, theta = atoms.M[:, kept], atoms.V[:, kept], atoms.theta[kept]
+        if M.shape[1] < M.shape[0]:
+            Q, M = np.linalg.qr(M)
+            self.basis, self.Z = self.basis @ Q, self.Z @ Q
+        self.atoms = Atoms(M, V, theta)
 
     def _pairs(self, N: NDArray[Any]) -> Pairs:
         """The leading pairs along which the objective falls: step 1."""
         accuracy = RELATIVE * self.lambda1 if self.epsilon is None else self.epsilon / 2.0
         before = None if self.found is None else self.found.V
         self.found = top_pairs(N, self.n_pairs, before, accuracy, self.rng)
-        better = self.found.sigma > self.lambda1
+        worth = 0.0 if self.epsilon is None else self.epsilon / 2.0  # step 3's g <= -epsilon/2
+        better = self.found.sigma > self.lambda1 + worth
         sigma, V, U = self.found
         return Pairs(sigma[better], V[:, better], U[:, better])
 
@@ -230,17 +256,17 @@ class RankOne:
 
         X is read for the new directions of the basis.
         """
-        at = self.here.at
-        r, k = len(at.theta), len(new.sigma)
+        atoms = self.atoms
+        (s, r), k = atoms.M.shape, len(new.sigma)
         wanted = np.hstack([new.U, towards])
         directions = beside(wanted, self.basis)
         if directions.shape[1]:
             self.basis = np.hstack([self.basis, directions])
             self.Z = np.hstack([self.Z, self._products(directions)])
         M = np.zeros((self.basis.shape[1], r + k), self.basis.dtype)
-        M[:r, :r] = np.eye(r)
+        M[:s, :r] = atoms.M
         M[:, r:] = self.basis.T @ new.U
-        return Atoms(M, np.hstack([at.V, new.V]), np.concatenate([at.theta, np.zeros(k)]))
+        return Atoms(M, np.hstack([atoms.V, new.V]), np.concatenate([atoms.theta, np.zeros(k)]))
 
     def _towards(self, N: NDArray[Any]) -> NDArray[Any]:
         """Newton's directions for the atoms' u, (d, r)."""
@@ -259,6 +285,11 @@ class RankOne:
     def _products(self, U: NDArray[Any]) -> NDArray[Any]:
         self.problem.passes += 1
         return self.problem.rows.matmat(np.ascontiguousarray(U))
+
+
+def as_atoms(at: Factors) -> Atoms:
+    """The singular triplets as atoms, in the basis of their own u."""
+    return Atoms(np.eye(len(at.theta), dtype=at.U.dtype), at.V, at.theta)
 
 
 def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:

@@ -15,6 +15,8 @@ That is the move of static coordinates (curvature/metric.py); SGD-QN (secant.py)
 Averaging takes an iterate every few visits and weighs the j-th by j: early iterates fade, and
 there is no burn-in to choose.
 
+What is reported is the mean over a pass's visits of loss plus penalty, before each update.
+
 Departures from the paper: cap_i holds the automatic step to `cap` times 1/(F''(0)‖z_i‖²), the
 largest that cannot overshoot on example i (twice that is still stable; a step given as a number is
 used as it is); weights c_i; averaging.  v is stored as scale * v, so that the shrink by lam costs
@@ -62,6 +64,8 @@ class Iterate(NamedTuple):
     t: NDArray[np.int64]  # (C,) visits so far
     total: NDArray[np.float64]  # (C,) sum of the losses reported in this pass
     seen: NDArray[np.int64]  # (C,) how many
+    squares: NDArray[np.float64]  # (C,) sum of ‖v‖² where the penalty was looked at in this pass
+    looks: NDArray[np.int64]  # (C,) how often
 
 
 class State(NamedTuple):
@@ -80,7 +84,8 @@ class Step(NamedTuple):
     lam: float
     beta: float
     every: NDArray[np.int64]  # (C,) an iterate enters the average when t & every is 0: powers of
-    report: int  # two less one, which spare a division a visit; so for the reported losses
+    report: int  # two less one, which spare a division a visit; so for the reported losses,
+    look: NDArray[np.int64]  # (C,) and for the penalty
     cap: NDArray[Any]  # (n,)
 
 
@@ -112,6 +117,8 @@ class Stochastic:
             t=np.zeros(C, np.int64),
             total=np.zeros(C),
             seen=np.zeros(C, np.int64),
+            squares=np.zeros(C),
+            looks=np.zeros(C, np.int64),
         )
         return State(iterate, self.metric.start(C, dim, dtype, self.loss, float(self.lam)))
 
@@ -128,12 +135,14 @@ class Stochastic:
 
         def epoch() -> Record:
             iterate.total[:], iterate.seen[:] = 0.0, 0
+            iterate.squares[:], iterate.looks[:] = 0.0, 0
             portions = pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng)
             for visits in portions:
                 X, index = data.rows.take(visits.order)
                 sweep(self.loss, X, index, data.y, visits, step, data.weights, metric, iterate)
-            estimate = float(iterate.total.sum() / max(1, iterate.seen.sum()))
-            return {"objective": estimate + self._penalty(iterate)}
+            loss = float(iterate.total.sum() / max(1, iterate.seen.sum()))
+            squares = iterate.squares / np.maximum(1, iterate.looks)
+            return {"objective": loss + 0.5 * self.lam * float(squares.mean())}
 
         for _ in range(passes):
             yield epoch
@@ -153,14 +162,9 @@ class Stochastic:
             beta=float(self.beta),
             every=every if self.average else np.full_like(every, NEVER),
             report=(1 if visits.sum() <= REPORT_ALL else REPORT_EVERY) - 1,
+            look=every if self.lam else np.full_like(every, NEVER),
             cap=cap,
         )
-
-    def _penalty(self, iterate: Iterate) -> float:
-        if self.lam == 0.0:
-            return 0.0
-        sq = np.einsum("ck,ck->c", iterate.V, iterate.V, dtype=np.float64) * iterate.scale**2
-        return float(0.5 * self.lam * sq.mean())
 
     def solution(self, state: State) -> tuple[NDArray[Any], NDArray[Any]]:
         """v and b, averaged if that was asked for and at least one iterate was averaged."""
@@ -220,7 +224,7 @@ def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # t
     v = iterate.V[c].copy()  # of its own: so the compiler knows that a step changes no row; 9 %
     average = iterate.A[c]
     scale, b, t = iterate.scale[c], iterate.b[c], iterate.t[c]
-    every = step.every[c]
+    every, look = step.every[c], step.look[c]
     for p in range(visits.first[k, c], visits.last[k, c]):
         j = visits.pos[p]
         i = visits.order[j]
@@ -230,6 +234,12 @@ def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # t
         if (t & step.report) == 0:
             iterate.total[c] += weight * value(loss, z)
             iterate.seen[c] += 1
+        if (t & look) == 0:
+            square = 0.0
+            for q in range(len(v)):
+                square += v[q] * v[q]
+            iterate.squares[c] += scale * scale * square
+            iterate.looks[c] += 1
 
         eta = step.eta
         if step.decay != 0.0:

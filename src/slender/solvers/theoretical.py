@@ -43,7 +43,9 @@ class TheoreticalDescent:
             if beta:
                 Z = np.hstack([Z, np.full((len(Z), 1), beta, Z.dtype)])
             y = np.array([sign(data.y, i, c) for i in index], Z.dtype)
-            self.samples.append(Sample.at_zero(Z, y))
+            of_side = np.where(y > 0, data.weights.positive[c], data.weights.negative[c])
+            weight = (data.weights.example[index] * of_side).astype(Z.dtype)
+            self.samples.append(Sample.at_zero(Z, y, weight))
 
     def epochs(self, passes: int) -> Iterator[Callable[[], Record]]:
         def epoch() -> Record:
