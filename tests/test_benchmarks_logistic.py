@@ -329,7 +329,6 @@ def test_every_solver_has_a_colour():
     assert set(plot_logistic.COLOURS) == set(SOLVERS)
 
 
-@pytest.mark.filterwarnings("ignore:.* may do better")  # tiny data
 def test_the_path_is_compared_and_its_fits_are_kept(tmp_path):
     options = ["--datasets", "tiny", "--repeats", "1", "--values", "3", "--cache", str(tmp_path)]
     file = tmp_path / "path.json"

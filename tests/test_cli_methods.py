@@ -114,7 +114,6 @@ def test_a_model_in_factors_is_watched_on_other_rows(here, slender, classes):
     assert last["validation_top1"] == load_model("new").score(X[mine], CODES[mine])
 
 
-@pytest.mark.filterwarnings("ignore:.* may do better")  # of grids so small
 def test_the_path_of_the_trace_norm(here, slender):
     words = ("--penalty", "trace", "--n-lambda1", 3, "--n-lambda2", 2, "--out", "probe")
     code, out, err = slender("path", "data.npz", *words, "--plot", "grid.png", "--json", "out.json")
@@ -133,7 +132,6 @@ def test_the_path_of_the_trace_norm(here, slender):
     assert "--alpha belongs to --penalty trace" in err
 
 
-@pytest.mark.filterwarnings("ignore:.* may do better")
 def test_grids_of_the_trace_norm(here, slender):
     grids = ("--lambda1s", "0.01:1:3", "--lambda2s", "1e-4,1e-3")
     words = ("path", "data.npz", "--penalty", "trace", "--out", "probe", "--json", "-")

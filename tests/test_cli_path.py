@@ -11,7 +11,6 @@ from slender import LinearProbe, load_model
 from slender.cli import main
 from slender.lab.plots import plot_path
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")  # of grids so small
 CS = (0.001, 0.1, 10.0)
 
 rng = np.random.default_rng(0)

@@ -29,7 +29,6 @@ from slender.storage import FileError
 
 # Small grids are quick; their best value may be the last, and few rows tell no temperature.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* may do better"),
     pytest.mark.filterwarnings("ignore:.* cannot tell the temperature"),
 ]
 

@@ -19,7 +19,7 @@ from numbers import Integral, Real
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, KFold
 
 import slender
 from slender.rows import one_blas_thread
@@ -27,6 +27,14 @@ from slender.rows import one_blas_thread
 rng = np.random.default_rng(0)
 y = np.arange(600) % 3
 X = rng.standard_normal((600, 8)) * np.geomspace(3, 0.3, 8) + 0.7 * rng.standard_normal((3, 8))[y]
+
+
+class Folds(KFold):
+    """By groups where they are given."""
+
+    def split(self, X, y=None, groups=None):
+        return (super() if groups is None else GroupKFold(3)).split(X, y, groups)
+
 
 OTHER = {  # values to try, by the name of the parameter
     "Cs": [[0.01, 1.0]],
@@ -38,9 +46,12 @@ OTHER = {  # values to try, by the name of the parameter
     "d_sq": [2, 4],
     "damping": [0.1, 10.0],
     "epsilon": [1e-3, 0.03],
+    "groups": [np.arange(600) // 4 % 9],
     "hessian_samples": [20],
     "kappa": [0.5],
     "lambda1": [0.05],
+    "lambda1s": [[1e-3, 1e-2]],
+    "lambda2s": [[1e-5, 1e-3]],
     "n_sq": [2],
     "negatives": [1.0, 1.5],
     "period": [3],
@@ -64,11 +75,13 @@ LESS = {  # to fit in milliseconds
     "TraceNormClassifier": {"tol": 1e-2},
     "TraceNormProbe": {"n_lambda1": 5, "n_lambda2": 1, "tol": 1e-2, "max_iter": 3},
 }
-TOGETHER = {"prior": {"negatives": 1.0}}  # what a parameter needs beside it
+TOGETHER = {"groups": {"validation": Folds(3)}, "prior": {"negatives": 1.0}}  # what one needs
 ALWAYS, MODES = "always", "in any mode, though not by default"
 SAMPLES = "so few rows are all in the sample that would be drawn"
 SHOTS = "the shots are all there is to refit"
 CHOICE = "rules may choose the same"
+GROUPS = "the splitter draws, not the probe"
+GIVEN = "the values are given, so that their number is not asked"
 NO_DIFFERENCE = {  # estimator, parameter, where: why it may change nothing there
     ("GDClassifier", "loss", ALWAYS): "there is one, and others are refused",
     ("GDClassifier", "random_state", ALWAYS): "it begins a search whose end does not depend on it",
@@ -78,6 +91,10 @@ NO_DIFFERENCE = {  # estimator, parameter, where: why it may change nothing ther
     ("LogisticClassifier", "random_state", ALWAYS): SAMPLES,
     ("TraceNormClassifier", "random_state", ALWAYS): SAMPLES,
     ("TraceNormClassifier", "tol", "epsilon"): "epsilon ends the fit in its place",
+    ("LinearProbe", "random_state", "groups"): GROUPS,
+    ("TraceNormProbe", "n_lambda1", "lambda1s"): GIVEN,
+    ("TraceNormProbe", "n_lambda2", "lambda2s"): GIVEN,
+    ("TraceNormProbe", "random_state", "groups"): GROUPS,
     ("TraceNormProbe", "refit", "shots"): SHOTS,
     ("TraceNormProbe", "select", MODES): CHOICE,
 }
@@ -108,7 +125,7 @@ def outcome(cls, settings):
     of_fit = {name: value[:n] for name, value in of_fit.items()}
     CALLS.clear()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore")
         try:
             model = cls(**settings)
             if settings.get("warm_start"):

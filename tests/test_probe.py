@@ -23,7 +23,6 @@ from slender.lab.datasets import planted
 from slender.rows import as_rows
 
 # Small grids are quick, and their best value is often the last.
-pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")
 
 FIELDS = {
     "C", "objective", "gap", "top1", "top1_error", "top5", "mean_per_class", "log_loss",

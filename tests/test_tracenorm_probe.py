@@ -23,7 +23,6 @@ from slender.rows import one_blas_thread
 from slender.solvers.tracepath import LOOSER
 
 # Small grids are quick, and their best value is often the last.
-pytestmark = pytest.mark.filterwarnings("ignore:.* may do better")
 
 FIELDS = {
     "lambda1", "lambda2", "objective", "gap", "rank", "trace_norm", "top1", "top1_error", "top5",

@@ -229,8 +229,9 @@ def _class_centred(X: NDArray[Any], y: NDArray[np.int32], w: NDArray[Any]) -> ND
     starts = np.flatnonzero(np.diff(y[order], prepend=-1))
     sums = np.add.reduceat((X * w[:, None])[order], starts, axis=0)
     weight = np.add.reduceat(w[order], starts)
-    alike = weight**2 / np.add.reduceat(w[order] ** 2, starts)  # as many rows of one weight
-    count = np.maximum(alike, len(y) * weight)  # a weight of two is a row twice
+    squares = np.add.reduceat(w[order].astype(np.float64) ** 2, starts)
+    alike = weight.astype(np.float64) ** 2 / squares  # as many rows of one weight
+    count = np.maximum(alike, np.maximum(len(y) * weight, 1.0))  # a weight of two is a row twice
     longer = np.sqrt(count / (count - CENTRED * (2.0 - CENTRED)))
     place = np.empty(len(y), np.intp)
     place[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(y)))

@@ -43,8 +43,8 @@ MEMORY = 10
 REFRESH = 7  # steps with the same blocks: L-BFGS suffers from an H0 that changes at every step
 FIRST = 2  # the step whose pass looks for doubts, of every REFRESH
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
-# pass (DOUBTS²) or so few multiply-adds in all, and as many as have matrices of so many bytes.
-DOUBTS, LITTLE, DOUBT_BYTES = 0.4, 10**7, 64 * 2**20
+# pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
+DOUBTS, LITTLE, DOUBT_BYTES, MOST_DOUBTS = 0.4, 10**7, 64 * 2**20, 64
 TRIALS = 20  # of one line search
 ARMIJO = 1e-4
 NEAR = 10.0  # A is computed with every pass once the gradient is this near to its goal
@@ -213,10 +213,10 @@ class QuasiNewton:
     def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """(W, b) for raw features, in the caller's dtype."""
         W, b = self.problem.model(self.point.theta)
-        if len(b) == 2:  # estimators keep the difference of two classes: let it be exact
+        if not self.settled and len(b) == 2:  # estimators keep the difference: let it be exact
             W, b = (
-                np.stack([W[0] - W[1], W[1] - W[0]]) / 2,
-                np.stack([b[0] - b[1], b[1] - b[0]]) / 2,
+                np.array([-0.5, 0.5])[:, None] * (W[1] - W[0]),
+                np.array([-0.5, 0.5]) * (b[1] - b[0]),
             )
         return W.astype(self.dtype, copy=False), b.astype(self.dtype, copy=False)
 
@@ -277,8 +277,12 @@ class QuasiNewton:
     def _collector(self) -> Collector:
         """What looks for doubts in a pass."""
         (n, d), C, size = self.problem.rows.shape, self.problem.n_classes, self.dtype.itemsize
-        work = max(DOUBTS**2 * n * d, LITTLE / C)
-        each = min(np.sqrt(work / d), np.cbrt(work), np.sqrt(DOUBT_BYTES / (2 * size * C)), n)
+        small, little = DOUBTS**2 * n * d, LITTLE / C
+        each = max(
+            min(np.sqrt(small / d), np.cbrt(small), MOST_DOUBTS),
+            min(np.sqrt(little / d), np.cbrt(little), n),
+        )
+        each = min(each, np.sqrt(DOUBT_BYTES / (2 * size * C)))
         a = np.maximum(self._inverse().A.diagonal, np.finfo(np.float64).tiny)
         return Collector(1.0 / np.sqrt(a), max(1, int(each * C)))
 

@@ -61,7 +61,9 @@ class Walker:
             if solver.stalled:
                 solver.widen()
             solver.step(goal / solver.point.objective)
-        solver.prove()
+        if solver.settled:
+            solver.prove()
+        solver.settle()  # after which the figures are those of the weights in the caller's dtype
         seconds = perf_counter() - self.begun
         judged = measure(*self.held_out, *self.model())
         self.error = judged["log_loss_error"]
