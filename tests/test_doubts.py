@@ -11,12 +11,10 @@ import naive
 from slender import LogisticClassifier
 from slender.curvature import doubtful
 from slender.curvature.classwise import Classwise
-from slender.lab.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.doubts import Collector
 from slender.problem.intercepts import ClassDiagonal
 from slender.rows import as_rows
-from slender.solvers import newton
 
 
 def drawn(seed, n=60, d=5, C=4, intercept=True):
@@ -129,11 +127,25 @@ def test_a_class_whose_factor_rounding_spoils_does_without():
     assert not pulled[2].any()
 
 
-def test_doubts_save_passes(monkeypatch):
-    """A third of them, and a quarter is asked for."""
-    data = planted(2000, 128, 50, n_test=10)
-    with_doubts = LogisticClassifier(C=100.0, random_state=0).fit(data.X_train, data.y_train)
-    monkeypatch.setattr(newton, "FIRST", -1)  # no pass looks for them
-    without = LogisticClassifier(C=100.0, random_state=0).fit(data.X_train, data.y_train)
-    assert with_doubts.gap_ <= 1e-3 * with_doubts.objective_
-    assert with_doubts.n_iter_ <= 0.75 * without.n_iter_
+def test_doubts_make_the_blocks_a_better_picture_of_the_hessian():
+    """How far the eigenvalues of H0 times the Hessian are spread, near an optimum."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 10).astype(np.int32)
+    X = rng.standard_normal((8, 6))[y] + rng.standard_normal((80, 6))
+    problem = Multinomial(as_rows(X), y, np.full(80, 1 / 80), 8, intercept=False)
+    W = LogisticClassifier(C=10.0, fit_intercept=False).fit(X, y).coef_
+    theta, lam = np.column_stack([W, np.zeros(8)]), 1 / 800
+    P = naive.softmax(X @ W.T)
+    H = np.einsum("i,ic,ie,ij,ik->cjek", problem.w, P, -P, X, X)
+    for c in range(8):
+        H[c, :, c] += (X * (problem.w * P[:, c])[:, None]).T @ X + lam * np.eye(6)
+    H = H.reshape(48, 48)
+    point = problem.at(theta, lam, collector=lambda: Collector(np.ones(8), 160))
+    spreads = []
+    for rows in (None, doubtful.rows_of(problem, point.doubts)):
+        inverse, _, _ = blocks_of(problem, theta, rows, lam)
+        units = np.pad(np.eye(48).reshape(48, 8, 6), ((0, 0), (0, 0), (0, 1)))
+        M = np.array([(inverse @ unit)[:, :-1].ravel() for unit in units])
+        values = np.sort(np.linalg.eigvals(M @ H).real)
+        spreads.append(values[-1] / values[0])
+    assert spreads[1] < 0.5 * spreads[0]

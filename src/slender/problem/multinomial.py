@@ -44,7 +44,7 @@ from .softmax import LOSS, N_SUMS, curvature_rows, residuals, root_rows
 TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
 SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
 SUMS_BYTES = 512 * 2**20  # of all threads' gradients together, before they share one
-SHARED_BYTES = 128 * 2**20  # of a block's residuals, and of its rows, where they do
+SHARED_BYTES = 512 * 2**20  # of a block's residuals, and of its rows, where they do
 
 
 class Point(NamedTuple):

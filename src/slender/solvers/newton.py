@@ -40,8 +40,7 @@ from .dense import DenseNewton
 from .linesearch import LineSample
 
 MEMORY = 10
-REFRESH = 7  # steps with the same blocks: L-BFGS suffers from an H0 that changes at every step
-FIRST = 2  # the step whose pass looks for doubts, of every REFRESH
+REFRESH = 7  # steps with the same blocks; the first doubts are not those that stay
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
 # pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
 DOUBTS, LITTLE, DOUBT_BYTES, MOST_DOUBTS = 0.4, 10**7, 64 * 2**20, 64
@@ -311,7 +310,7 @@ class QuasiNewton:
             if trials and -t * slope < noise:
                 break  # what is left to gain cannot be told from rounding
             theta = point.theta + D.dtype.type(t) * D
-            due = self._collector if self._age % REFRESH == FIRST else None
+            due = self._collector if self._age % REFRESH == 0 else None
             trial = self.problem.at(theta, point.lam, near and self.problem.intercept, due)
             new_slope = dot(trial.gradient, D)
             change = trial.objective - point.objective
