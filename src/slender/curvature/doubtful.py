@@ -19,15 +19,31 @@ where U Uᵀ, the most of the work, does not depend on lam.
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from ..kernels import kernel
 from ..problem import Multinomial
-from ..problem.doubts import Doubts
+from ..problem.doubts import Doubts, Wanted
 from ..problem.softmax import FAST
 from ..rows.threads import each_part, matmul
 
 ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out
+# Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
+# pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
+DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 64 * 2**20, 64
+
+
+def wanted(problem: Multinomial, a: NDArray[np.float64]) -> Wanted:
+    """The doubts worth looking for in a pass, where the classes' curvature is about a (C,)."""
+    (n, d), C, size = problem.rows.shape, problem.n_classes, problem.rows.dtype.itemsize
+    small, little = DOUBTS**2 * n * d, LITTLE / C
+    each = max(
+        min(np.sqrt(small / d), np.cbrt(small), MOST_DOUBTS),
+        min(np.sqrt(little / d), np.cbrt(little), n),
+    )
+    each = min(each, np.sqrt(GRAM_BYTES / (2 * size * C)))
+    return Wanted(1.0 / np.sqrt(np.maximum(a, np.finfo(np.float64).tiny)), max(1, int(each * C)))
 
 
 class DoubtfulRows(NamedTuple):
@@ -88,7 +104,7 @@ def gram_of(rows: DoubtfulRows, centres: NDArray[Any], P: NDArray[Any]) -> Gram:
     )  # fmt: skip
 
     def part(lo: int, hi: int) -> None:
-        fill(lo, hi, rows.X, rows.place, rows.starts, rows.root, centres, places, gram.UU)
+        fill(lo, hi, gram)
 
     each_part(counts**2 * (rows.X.shape[1] / 2.0) + 1.0, part)
     return gram
@@ -104,10 +120,7 @@ class Correction:
         self.good = np.zeros(len(counts), np.bool_)
 
         def part(lo: int, hi: int) -> None:
-            factor(
-                lo, hi, gram.Z, gram.within, rows.place, rows.starts, rows.root, inside, outside,
-                gram.places, gram.UU, self.L, self.good,
-            )  # fmt: skip
+            factor(lo, hi, gram, inside, outside, self.L, self.good)
 
         each_part(counts**2 * (gram.Z.shape[1] / 2.0 + counts / 6.0) + 1.0, part)
         self._costs = 2.0 * counts * rows.X.shape[1] + counts**2 + 1.0
@@ -115,58 +128,65 @@ class Correction:
     def pull(self, V: NDArray[Any]) -> NDArray[Any]:
         """Uᵀ (I + U B⁻¹ Uᵀ)⁻¹ U V for V = B⁻¹ G, (C, d)."""
         out = np.zeros_like(V)
-        gram, rows = self.gram, self.gram.rows
 
         def part(lo: int, hi: int) -> None:
-            pull(
-                lo, hi, V, rows.X, rows.place, rows.starts, rows.root, gram.centres,
-                gram.places, self.L, self.good, out,
-            )  # fmt: skip
+            pull(lo, hi, V, self.gram, self.L, self.good, out)
 
         each_part(self._costs, part)
         return out
 
 
+@register_jitable
+def seen_from(centre, X, place, root):  # type: ignore[no-untyped-def]
+    """A class's rows sqrt(h) (x - centre)."""
+    U = np.empty((len(place), X.shape[1]), X.dtype)
+    for i in range(len(place)):
+        x = X[place[i]]
+        for j in range(len(x)):
+            U[i, j] = root[i] * (x[j] - centre[j])
+    return U
+
+
+@register_jitable
+def matrix_of(c, gram, matrices):  # type: ignore[no-untyped-def]
+    """Class c's own, of all matrices one after the other."""
+    K = gram.rows.starts[c + 1] - gram.rows.starts[c]
+    return matrices[gram.places[c] : gram.places[c + 1]].reshape(K, K)
+
+
 @kernel(fastmath=FAST)
-def fill(lo, hi, X, place, starts, root, centres, places, UU):  # type: ignore[no-untyped-def]
+def fill(lo, hi, gram):  # type: ignore[no-untyped-def]
     """The lower halves of U Uᵀ, of classes lo to hi."""
+    rows = gram.rows
     for c in range(lo, hi):
-        first, K = starts[c], starts[c + 1] - starts[c]
-        U = np.empty((K, X.shape[1]), X.dtype)
-        for i in range(K):
-            r, x = root[first + i], X[place[first + i]]
-            for j in range(len(x)):
-                U[i, j] = r * (x[j] - centres[c, j])
-        mine = UU[places[c] : places[c + 1]].reshape(K, K)
-        for i in range(K):
+        first, last = rows.starts[c], rows.starts[c + 1]
+        U = seen_from(gram.centres[c], rows.X, rows.place[first:last], rows.root[first:last])
+        mine = matrix_of(c, gram, gram.UU)
+        for i in range(len(U)):
             for j in range(i + 1):
-                total = X.dtype.type(0)
-                for k in range(X.shape[1]):
+                total = U.dtype.type(0)
+                for k in range(U.shape[1]):
                     total += U[i, k] * U[j, k]
                 mine[i, j] = total
 
 
 @kernel(fastmath=FAST)
-def factor(lo, hi, Z, within, place, starts, root, inside, outside, places, UU, L, good):  # type: ignore[no-untyped-def]
-    """L; a class for which rounding spoils it has good = False."""
+def factor(lo, hi, gram, inside, outside, L, good):  # type: ignore[no-untyped-def]
+    """L of classes lo to hi; a class for which rounding spoils it has good = False."""
+    rows = gram.rows
     for c in range(lo, hi):
-        first, K = starts[c], starts[c + 1] - starts[c]
-        Y = np.empty((K, Z.shape[1]), Z.dtype)
-        for i in range(K):
-            r, z = root[first + i], Z[place[first + i]]
-            for j in range(len(z)):
-                Y[i, j] = r * (z[j] - within[c, j])
-        given = UU[places[c] : places[c + 1]].reshape(K, K)
-        mine = L[places[c] : places[c + 1]].reshape(K, K)
+        first, last = rows.starts[c], rows.starts[c + 1]
+        Y = seen_from(gram.within[c], gram.Z, rows.place[first:last], rows.root[first:last])
+        given, mine = matrix_of(c, gram, gram.UU), matrix_of(c, gram, L)
         good[c] = True
-        for i in range(K):
+        for i in range(len(Y)):
             scaled = Y[i] * (inside[c] - outside[c, 0])
             for j in range(i + 1):
                 total = given[i, j] * outside[c, 0]
-                for k in range(Z.shape[1]):
+                for k in range(Y.shape[1]):
                     total += scaled[k] * Y[j, k]
                 if i == j:
-                    total += Z.dtype.type(1)
+                    total += Y.dtype.type(1)
                 for k in range(j):
                     total -= mine[i, k] * mine[j, k]
                 if j < i:
@@ -180,23 +200,26 @@ def factor(lo, hi, Z, within, place, starts, root, inside, outside, places, UU, 
 
 
 @kernel(fastmath=FAST)
-def pull(lo, hi, V, X, place, starts, root, centres, places, L, good, out):  # type: ignore[no-untyped-def]
+def pull(lo, hi, V, gram, L, good, out):  # type: ignore[no-untyped-def]
     """out_c = Uᵀ (L Lᵀ)⁻¹ U v_c, of classes lo to hi."""
+    X = gram.rows.X
     for c in range(lo, hi):
-        first, K = starts[c], starts[c + 1] - starts[c]
+        first, last = gram.rows.starts[c], gram.rows.starts[c + 1]
+        K = last - first
         if K == 0 or not good[c]:
             continue
-        v, m, mine = V[c], centres[c], L[places[c] : places[c + 1]].reshape(K, K)
+        v, m, mine = V[c], gram.centres[c], matrix_of(c, gram, L)
+        place, root = gram.rows.place[first:last], gram.rows.root[first:last]
         at_centre = X.dtype.type(0)
         for j in range(len(v)):
             at_centre += v[j] * m[j]
         u = np.empty(K, X.dtype)
         for i in range(K):
-            x = X[place[first + i]]
+            x = X[place[i]]
             total = X.dtype.type(0)
             for j in range(len(v)):
                 total += v[j] * x[j]
-            total = root[first + i] * (total - at_centre)
+            total = root[i] * (total - at_centre)
             for j in range(i):
                 total -= mine[i, j] * u[j]
             u[i] = total / mine[i, i]
@@ -206,7 +229,7 @@ def pull(lo, hi, V, X, place, starts, root, centres, places, L, good, out):  # t
                 u[j] -= mine[i, j] * u[i]
         t, shift = out[c], X.dtype.type(0)
         for i in range(K):
-            x, r = X[place[first + i]], root[first + i] * u[i]
+            x, r = X[place[i]], root[i] * u[i]
             shift += r
             for j in range(len(v)):
                 t[j] += r * x[j]

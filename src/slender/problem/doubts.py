@@ -26,58 +26,79 @@ class Doubts(NamedTuple):
     a: NDArray[np.float64]  # (C,) Σ_i h_ic
 
 
-class Collector:
-    """The best pairs so far of one thread."""
+class Wanted(NamedTuple):
+    """Which pairs a pass is asked for: the `most` of the largest score."""
 
-    def __init__(self, scale: NDArray[np.float64], most: int) -> None:
-        self.scale, self.most = scale, most  # (C,) 1 / sqrt(a_c)
-        self.least = 0.0  # what a pair must exceed
-        room = 2 * most + len(scale)
-        self.row, self.of = np.empty(room, np.int64), np.empty(room, np.int32)
-        self.h, self.score = np.empty(room), np.empty(room)
+    scale: NDArray[np.float64]  # (C,) 1 / sqrt(a_c)
+    most: int
+
+
+class Found(NamedTuple):
+    """Room for pairs and their scores."""
+
+    row: NDArray[Any]
+    of: NDArray[Any]
+    h: NDArray[Any]
+    score: NDArray[Any]
+
+
+class Collector:
+    """The best pairs so far of one thread; `least` is a score that they are known to exceed."""
+
+    def __init__(self, wanted: Wanted, least: float = 0.0) -> None:
+        self.wanted, self.least = wanted, least
+        C = len(wanted.scale)
+        room = 2 * wanted.most + C
+        self.found = Found(
+            np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room), np.empty(room)
+        )
         self.filled = 0
-        self.a = np.zeros(len(scale))
+        self.a = np.zeros(C)
 
     def add(self, R: NDArray[Any], w: NDArray[np.float64], sizes: NDArray[Any], first: int) -> None:
         """A block's pairs, from its residuals R = w (p - e_y); its first row is row `first`."""
-        done = 0
+        scale, done = self.wanted.scale, 0
         while done < len(R):
             done, self.filled = pick(
-                R, w, sizes, self.scale, self.least, first, done,
-                self.row, self.of, self.h, self.score, self.filled, self.a,
-            )  # fmt: skip
+                R, w, sizes, scale, self.least, first, done, self.found, self.filled, self.a
+            )
             if done < len(R):
                 self._prune()
 
     def merge(self, other: "Collector") -> None:
+        """The pairs of another thread too."""
         self.a += other.a
-        for name in ("row", "of", "h", "score"):
-            both = getattr(self, name)[: self.filled], getattr(other, name)[: other.filled]
-            setattr(self, name, np.concatenate(both))
-        self.filled += other.filled
-        self._prune()
+        left = other.filled
+        while left:  # as much at a time as there is room for
+            now = min(left, len(self.found.row) - self.filled)
+            for name in Found._fields:
+                room = getattr(self.found, name)[self.filled : self.filled + now]
+                room[:] = getattr(other.found, name)[left - now : left]
+            self.filled, left = self.filled + now, left - now
+            self._prune()
 
     def doubts(self) -> Doubts:
+        """What was found, in order."""
         self._prune()
-        order = np.lexsort((self.row[: self.filled], self.of[: self.filled]))
-        row, of = self.row[order].astype(np.intp), self.of[order].astype(np.intp)
-        return Doubts(row, of, self.h[order], self.a)
+        row, of, h, _ = (array[: self.filled] for array in self.found)
+        order = np.lexsort((row, of))
+        return Doubts(row[order].astype(np.intp), of[order].astype(np.intp), h[order], self.a)
 
     def _prune(self) -> None:
-        if self.filled <= self.most:
+        most = self.wanted.most
+        if self.filled <= most:
             return
-        best = np.argpartition(self.score[: self.filled], -self.most)[-self.most :]
-        for array in (self.row, self.of, self.h, self.score):
-            array[: self.most] = array[best]
-        self.filled = self.most
-        self.least = float(self.score[: self.most].min())
+        best = np.argpartition(self.found.score[: self.filled], -most)[-most:]
+        for array in self.found:
+            array[:most] = array[best]
+        self.filled, self.least = most, float(self.found.score[:most].min())
 
 
 @kernel(fastmath=FAST)
-def pick(R, w, sizes, scale, least, first, done, row, of, h, score, filled, a):  # type: ignore[no-untyped-def]
+def pick(R, w, sizes, scale, least, first, done, found, filled, a):  # type: ignore[no-untyped-def]
     """Pairs above `least` from row `done` of the block on, until there may be no room for more."""
     for i in range(done, R.shape[0]):
-        if filled + R.shape[1] > len(row):
+        if filled + R.shape[1] > len(found.row):
             return i, filled
         if w[i] < TINY:
             continue
@@ -88,7 +109,7 @@ def pick(R, w, sizes, scale, least, first, done, row, of, h, score, filled, a): 
             a[c] += bend
             value = bend * size * scale[c]
             if value > least:
-                row[filled], of[filled] = first + i, c
-                h[filled], score[filled] = bend, value
+                found.row[filled], found.of[filled] = first + i, c
+                found.h[filled], found.score[filled] = bend, value
                 filled += 1
     return R.shape[0], filled

@@ -37,13 +37,14 @@ from ..rows import (
 )
 from ..rows.cores import num_threads
 from ..rows.threads import each_part
-from .doubts import Collector, Doubts
+from .doubts import Collector, Doubts, Wanted
 from .intercepts import DENSE, ClassCurvature, ClassDiagonal, ClassMatrix
 from .softmax import LOSS, N_SUMS, curvature_rows, residuals, root_rows
 
 TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
 SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
 SUMS_BYTES = 512 * 2**20  # of all threads' gradients together, before they share one
+PART = 8  # of the pairs asked for, what a part of a shared block may keep: there are many parts
 SHARED_BYTES = 512 * 2**20  # of a block's residuals, and of its rows, where they do
 
 
@@ -196,14 +197,14 @@ class Multinomial:
         theta: NDArray[Any],
         lam: float,
         second: bool = False,
-        collector: Callable[[], Collector] | None = None,
+        wanted: Wanted | None = None,
     ) -> Point:
         """Objective and gradient: one pass.
 
-        `second` asks for A too, or for its diagonal, `collector` for doubts.
+        `second` asks for A too, or for its diagonal, `wanted` for doubts.
         """
         self.passes += 1
-        sums = self._pass(theta, second, gradient=True, collector=collector)
+        sums = self._pass(theta, second, gradient=True, wanted=wanted)
         W = theta[:, :-1]
         gradient = np.zeros(theta.shape, theta.dtype)
         gradient[:, :-1] = sums.G
@@ -227,7 +228,7 @@ class Multinomial:
         theta: NDArray[Any],
         second: bool,
         gradient: bool,
-        collector: Callable[[], Collector] | None = None,
+        wanted: Wanted | None = None,
     ) -> _Sums:
         C, d, dtype = self.n_classes, self.rows.shape[1], self.rows.dtype
         W, b = self.model(theta)
@@ -246,10 +247,10 @@ class Multinomial:
 
         if gradient and num_threads() * WT.nbytes > SUMS_BYTES:
             with one_blas_thread():
-                return self._shared_pass(residuals_of, collector)
+                return self._shared_pass(residuals_of, wanted)
 
         def start() -> _Sums:
-            return _Sums(C, d if gradient else 0, dtype, collector and collector())
+            return _Sums(C, d if gradient else 0, dtype, wanted and Collector(wanted))
 
         def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
             S = mine.scores(hi - lo)
@@ -262,20 +263,22 @@ class Multinomial:
             first.merge(other)
         return first
 
-    def _shared_pass(
-        self, residuals_of: Callable[..., None], collector: Callable[[], Collector] | None
-    ) -> _Sums:
+    def _shared_pass(self, residuals_of: Callable[..., None], wanted: Wanted | None) -> _Sums:
         """The same with one gradient for all threads."""
         C, (n, d), dtype = self.n_classes, self.rows.shape, self.rows.dtype
-        total = _Sums(C, d, dtype, collector and collector())
+        total = _Sums(C, d, dtype, wanted and Collector(wanted))
         step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
         R = np.empty((min(step, n), C), dtype)
         for lo in range(0, n, step):
             hi = min(lo + step, n)
             parts: dict[int, _Sums] = {}
+            least = total.collector.least if total.collector else 0.0
 
-            def scores(first: int, last: int, lo: int = lo, parts: Any = parts) -> None:
-                mine = parts[first] = _Sums(C, 0, dtype, collector and collector())
+            def scores(
+                first: int, last: int, lo: int = lo, parts: Any = parts, least: float = least
+            ) -> None:
+                few = wanted and wanted._replace(most=-(-wanted.most // PART))
+                mine = parts[first] = _Sums(C, 0, dtype, few and Collector(few, least))
                 block = self.rows.block(lo + first, lo + last)
                 residuals_of(mine, lo + first, lo + last, block, R[first:last])
 

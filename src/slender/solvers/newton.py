@@ -31,19 +31,15 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 
 from ..curvature.classwise import Blocks, Classwise, Inverse, sample_size
-from ..curvature.doubtful import DoubtfulRows, rows_of
+from ..curvature.doubtful import DoubtfulRows, rows_of, wanted
 from ..problem import Multinomial, Point
 from ..problem.certificate import certify, hopeful
-from ..problem.doubts import Collector
 from ..problem.intercepts import DENSE, newton_step
 from .dense import DenseNewton
 from .linesearch import LineSample
 
 MEMORY = 10
 REFRESH = 7  # steps with the same blocks; the first doubts are not those that stay
-# Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
-# pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
-DOUBTS, LITTLE, DOUBT_BYTES, MOST_DOUBTS = 0.4, 10**7, 64 * 2**20, 64
 TRIALS = 20  # of one line search
 ARMIJO = 1e-4
 NEAR = 10.0  # A is computed with every pass once the gradient is this near to its goal
@@ -273,18 +269,6 @@ class QuasiNewton:
             self._H0 = self._blocks.inverse(point.lam)
         return self._H0
 
-    def _collector(self) -> Collector:
-        """What looks for doubts in a pass."""
-        (n, d), C, size = self.problem.rows.shape, self.problem.n_classes, self.dtype.itemsize
-        small, little = DOUBTS**2 * n * d, LITTLE / C
-        each = max(
-            min(np.sqrt(small / d), np.cbrt(small), MOST_DOUBTS),
-            min(np.sqrt(little / d), np.cbrt(little), n),
-        )
-        each = min(each, np.sqrt(DOUBT_BYTES / (2 * size * C)))
-        a = np.maximum(self._inverse().A.diagonal, np.finfo(np.float64).tiny)
-        return Collector(1.0 / np.sqrt(a), max(1, int(each * C)))
-
     def _move_along(self, D: NDArray[Any], near: bool) -> bool:
         """Go as far as the line search says; False if that is nowhere."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -306,12 +290,13 @@ class QuasiNewton:
         """The first t, from the sample's guess on, that decreases the objective enough."""
         point = self.point
         noise = NOISE[D.dtype.char] * abs(point.objective)
+        due = self._age % REFRESH == 0
+        doubts = wanted(self.problem, self._inverse().A.diagonal) if due else None
         for trials in range(TRIALS):
             if trials and -t * slope < noise:
                 break  # what is left to gain cannot be told from rounding
             theta = point.theta + D.dtype.type(t) * D
-            due = self._collector if self._age % REFRESH == 0 else None
-            trial = self.problem.at(theta, point.lam, near and self.problem.intercept, due)
+            trial = self.problem.at(theta, point.lam, near and self.problem.intercept, doubts)
             new_slope = dot(trial.gradient, D)
             change = trial.objective - point.objective
             if change <= ARMIJO * t * slope:
