@@ -29,7 +29,6 @@ CLASSES = (100, 300, 1000, 3000, 10_000, 20_000)
 D = 64
 # Of scikit-learn, until it is there: each a fit of its own, the last one's seconds count.
 ITERATIONS = (16, 20, 24, 28, 34, 40, 48, 57, 68, 80, 96, 113, 160, 226, 320, 640, 1280, 2560)
-Fit = Any
 
 
 def blobs(C: int, rows: int, d: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
@@ -44,21 +43,12 @@ def logistic() -> Any:
     return slender.LogisticClassifier(C=1.0, random_state=0)
 
 
-def timed(make: Fit, X: Any, y: Any, repeats: int = 1) -> tuple[list[float], Any]:
-    found = []
-    for _ in range(repeats):
-        with Clock() as clock:
-            model = make().fit(X, y)
-        found.append(clock.seconds)
-    return found, model
-
-
 def growth(rows_a_class: int | None, rows: int, classes: tuple[int, ...]) -> dict[str, Any]:
     """Seconds over classes; `rows_a_class` None: `rows` in all."""
     found = []
     for C in classes:
         X, y = blobs(C, rows_a_class or max(1, rows // C), D)
-        taken, model = timed(logistic, X, y, 3 if len(y) * C < 10**8 else 1)
+        taken, model = machine.timed(logistic, X, y, 3 if len(y) * C < 10**8 else 1)
         found.append({"classes": C, "rows": len(y), "seconds": taken, "passes": model.n_iter_})
         print(f"{C} classes, {len(y)} rows: {median(taken):.2f} s", file=sys.stderr, flush=True)
     return {"fits": found, "slope": slope(list(classes), [median(one["seconds"]) for one in found])}
@@ -68,7 +58,7 @@ def race(C: int, rows: int, repeats: int) -> dict[str, Any]:
     """slender to its proof; scikit-learn with as many iterations as it needs to get as low."""
     X, y = blobs(C, rows, D)
     task = Task(slender.lab.datasets.Dataset(X, y, X, y), 1.0)
-    taken, model = timed(logistic, X, y, repeats)
+    taken, model = machine.timed(logistic, X, y, repeats)
     goal = multinomial(Linear(model.coef_, model.intercept_, model.classes_), task)
     for most in ITERATIONS:
         with Clock() as clock:
@@ -105,7 +95,7 @@ def main(
     console = Console(width=command.WIDTH)
     results: dict[str, Any] = {"machine": machine.describe()}
     parts = command.names(only, dict.fromkeys(("growth", "race", "memory")), "part")
-    timed(logistic, *blobs(300, 3, D))  # compiles the kernels
+    machine.timed(logistic, *blobs(300, 3, D))  # compiles the kernels
     classes = tuple(C for C in CLASSES if most >= C)
     if "growth" in parts:
         fixed = results["fixed rows"] = growth(None, 40_000, classes)

@@ -16,7 +16,6 @@ from rich.table import Table
 
 import slender
 from slender.lab.datasets import Dataset, planted
-from slender.solvers.loop import Clock
 
 from . import command, machine
 
@@ -27,15 +26,6 @@ FITS: dict[str, Any] = {
 }
 LARGE_C, SEPARATION = 0.01, 0.4
 TOL = 1e-3
-
-
-def seconds(fit: Any, X: Any, y: Any, repeats: int) -> tuple[list[float], Any]:
-    found = []
-    for _ in range(repeats):
-        with Clock() as clock:
-            model = fit().fit(X, y)
-        found.append(clock.seconds)
-    return found, model
 
 
 def compile_kernels(dtype: str) -> None:
@@ -50,7 +40,7 @@ def over_threads(data: Dataset, counts: list[int], names: list[str], repeats: in
     for count in counts:
         slender.set_num_threads(count)
         for name in names:
-            found[name][count], _ = seconds(FITS[name], data.X_train, data.y_train, repeats)
+            found[name][count], _ = machine.timed(FITS[name], data.X_train, data.y_train, repeats)
             print(f"{name}, {count} threads: {median(found[name][count]):.2f} s", file=sys.stderr)
     slender.set_num_threads(None)
     return found
@@ -60,7 +50,7 @@ def large(n: int, d: int, C: int, dtype: str, repeats: int) -> dict[str, Any]:
     """One fit at C = 0.01 to a proved 0.1 %."""
     data = planted(n, d, C, n_test=5000, separation=SEPARATION)
     X = data.X_train.astype(dtype, copy=False)
-    taken, model = seconds(
+    taken, model = machine.timed(
         lambda: slender.LogisticClassifier(C=LARGE_C, tol=TOL, random_state=0),
         X,
         data.y_train,

@@ -1,6 +1,7 @@
 """On what, with what and when a figure was measured."""
 
 import platform
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_info
 
 from slender import num_threads
+from slender.solvers.loop import Clock
 
 QUIET = 0.1
 STACK = ("slender", "numpy", "scipy", "scikit-learn", "numba")
@@ -69,3 +71,13 @@ def _processor() -> str:
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
+
+
+def timed(make: Callable[[], Any], X: Any, y: Any, repeats: int = 1) -> tuple[list[float], Any]:
+    """Seconds of each fit, and the last model."""
+    found = []
+    for _ in range(repeats):
+        with Clock() as clock:
+            model = make().fit(X, y)
+        found.append(clock.seconds)
+    return found, model

@@ -8,13 +8,14 @@ a kernel is then compiled in every process anew, and a warning says so once.  nu
 and looks for a place on disk while a module is imported, even by someone who only predicts.
 """
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
 from numba.extending import is_jitted
+
+from .notices import warn
 
 _warned = False  # in this process
 
@@ -71,8 +72,7 @@ class _Cache(NullCache):  # type: ignore[misc]
         self._opened = NullCache()
         if not _warned:
             _warned = True
-            warnings.warn(
+            warn(
                 f"compiled code cannot be kept ({error}), so that every process compiles it anew, "
-                "in seconds; set NUMBA_CACHE_DIR to a folder that can be written",
-                stacklevel=2,
+                "in seconds; set NUMBA_CACHE_DIR to a folder that can be written"
             )

@@ -3,7 +3,8 @@
 import sys
 import warnings
 
-NOT_THE_USER = ("slender", "sklearn", "joblib")  # a pipeline or a search calls fit for its user
+# A pipeline or a search calls fit for its user, numba compiles for us.
+NOT_THE_USER = ("slender", "sklearn", "joblib", "numba")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

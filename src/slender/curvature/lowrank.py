@@ -12,13 +12,13 @@ Departures from the paper, each an option:
 * with an intercept, x is [x, c] with c a constant (see base.constant_column).
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..notices import warn
 from ..rows import DenseRows, Rows
 from .base import EIGENVALUE_FLOOR, Sample, constant_column
 from .eigen import top_eigenpairs
@@ -55,10 +55,9 @@ class LowRank:
             enough = 1 + int(np.searchsorted(np.cumsum(D[:kept]), TRACE_KEPT * trace))
             kept = min(kept, enough)
         elif kept < k:
-            warnings.warn(
+            warn(
                 f"rank={k} asked for, but only {kept} directions of the {m} sampled rows carry "
-                f"variance above rounding: {kept} were kept",
-                stacklevel=2,
+                f"variance above rounding: {kept} were kept"
             )
         delta = self.damping * trace / S.shape[1]
         D, P = D[:kept], P[:, :kept]
