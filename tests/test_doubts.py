@@ -12,7 +12,7 @@ from slender import LogisticClassifier
 from slender.curvature import doubtful
 from slender.curvature.classwise import Classwise
 from slender.problem import Multinomial
-from slender.problem.doubts import Collector, Wanted
+from slender.problem.doubts import Collector, Doubts, Wanted
 from slender.problem.intercepts import ClassDiagonal
 from slender.rows import as_rows
 
@@ -151,3 +151,18 @@ def test_doubts_make_the_blocks_a_better_picture_of_the_hessian():
         values = np.sort(np.linalg.eigvals(M @ H).real)
         spreads.append(values[-1] / values[0])
     assert spreads[1] < 0.5 * spreads[0]
+
+
+def test_a_class_that_very_many_rows_doubt_keeps_the_worst_of_them():
+    """Else its matrix would take the square of their number, its factor the cube."""
+    rng = np.random.default_rng(0)
+    of = np.sort(np.concatenate([np.full(5000, 3), rng.integers(0, 50, 200)]))
+    h = rng.random(len(of))
+    doubts = Doubts(rng.integers(0, 9000, len(of)), of, h, np.full(50, 1e4))
+    kept = doubtful.without_crowds(doubts)
+    most = doubtful.CROWD * (1 + len(of) // 50)
+    counts = np.bincount(kept.of, minlength=50)
+    assert counts[3] == most
+    assert counts.sum() == most + (of != 3).sum()
+    np.testing.assert_array_equal(np.sort(kept.h[kept.of == 3]), np.sort(h[of == 3])[-most:])
+    assert (np.diff(kept.of) >= 0).all()

@@ -15,6 +15,7 @@ import naive
 from slender import LogisticClassifier, load_model, save_model
 from slender.lab.datasets import planted
 from slender.problem import Multinomial
+from slender.problem.certificate import blurred, hopeful
 from slender.rows import as_rows
 from slender.solvers.newton import QuasiNewton
 
@@ -375,3 +376,43 @@ def test_far_more_columns_than_rows_in_float32():
     exact = LogisticClassifier(1.0, tol=1e-6, random_state=0).fit(X.astype(np.float64), y)
     assert model.gap_ <= 1e-3 * model.objective_
     assert model.objective_ == pytest.approx(exact.objective_, rel=1.1e-3)
+
+
+def test_rounding_to_the_callers_dtype_is_proved_without_a_pass():
+    X, y = blobs()
+    X = X.astype(np.float32)
+    problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
+    solver = QuasiNewton(problem, np.random.default_rng(0))
+    solver.begin(problem.start(), 0.01)
+    while not solver.certified(1e-4):
+        solver.step(1e-4)
+    solver.widen()
+    while not solver.certified(1e-6):
+        solver.step(1e-6)
+    passes = solver.problem.passes
+    solver.settle()
+    assert solver.problem.passes == passes
+    W, b = solver.model()
+    assert W.dtype == b.dtype == np.float32
+    W, b = W.astype(np.float64), b.astype(np.float64)
+    w = np.full(len(y), 1 / len(y))
+    true = naive.multinomial(X.astype(np.float64), y, w, W, b, 0.01)
+    assert true <= solver.point.objective <= true * (1 + 1e-7)
+    assert solver.gap <= 1.1e-6 * true
+
+
+def test_where_rounding_alone_bars_the_proof_no_pass_is_spent_on_it():
+    X, y = blobs()
+    X = X.astype(np.float32)
+    problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
+    solver = QuasiNewton(problem, np.random.default_rng(0))
+    solver.begin(problem.start(), 1e-3)
+    while hopeful(solver.point) > 1e-6 * solver.point.objective:
+        solver.step(1e-6)
+    assert not solver.wide
+    assert solver.point.A is not None
+    assert blurred(problem, solver.point) > 1e-6 * solver.point.objective
+    passes = problem.passes
+    assert solver.certified(1e-6)
+    assert solver.wide
+    assert solver.problem.passes - passes == 1

@@ -17,7 +17,7 @@ from slender.problem.certificate import certify, hopeful
 from slender.problem.exponential import exp
 from slender.problem.intercepts import ClassDiagonal, solve
 from slender.rows import as_rows, threads
-from slender.solvers.linesearch import LineSample
+from slender.solvers import linesearch
 from slender.solvers.newton import Pairs
 
 
@@ -193,15 +193,37 @@ def test_the_classwise_inverse_is_symmetric_and_positive(intercept):
 @pytest.mark.parametrize("lam", [0.0, 1e-3, 10.0])
 def test_the_line_search_finds_the_minimum_along_a_direction(lam):
     _, _, _, problem, theta = drawn(9)
-    sample = LineSample.draw(problem, np.random.default_rng(0))  # all rows: there are few
+    sample = linesearch.draw(problem, np.random.default_rng(0))  # all rows: there are few
     sample.move_to(theta)
     point = problem.at(theta, lam)
     D = -point.gradient
     slope = float((point.gradient * D).sum())
-    t = sample.root(sample.along(D), slope, lam * float((D[:, :-1] ** 2).sum()))
+    t = sample.root(sample.along(theta, D), slope, lam * float((D[:, :-1] ** 2).sum()))
     end = problem.at(theta + t * D, lam)
     assert abs((end.gradient * D).sum()) < 0.08 * abs(slope)  # short of the root by 0.05
     assert end.objective < point.objective
+
+
+def test_of_many_classes_only_contenders_are_looked_at(monkeypatch):
+    """The rest of them, merged into one, moves the root by less than the search asks for."""
+    rng = np.random.default_rng(0)
+    C, n, d = 300, 900, 12
+    centres = rng.standard_normal((C, d))
+    y = (np.arange(n) % C).astype(np.int32)
+    X = centres[y] + 0.5 * rng.standard_normal((n, d))
+    problem = Multinomial(as_rows(X), y, np.full(n, 1 / n), C)
+    whole = linesearch.draw(problem, np.random.default_rng(0))
+    monkeypatch.setattr(linesearch, "BYTES", 8 * 50 * C)
+    monkeypatch.setattr(linesearch, "CONTENDERS", 16)
+    some = linesearch.ContenderSample(whole.X, whole.w)
+    for theta in (problem.start(), 2.0 * np.column_stack([centres, -((centres**2).sum(1)) / 2])):
+        point = problem.at(theta, 1e-3)
+        D = -point.gradient / np.sqrt((point.gradient**2).sum())
+        slope, ridge = float((point.gradient * D).sum()), 1e-3
+        whole.move_to(theta)
+        exact = whole.root(whole.along(theta, D), slope, ridge)
+        assert some.root(some.along(theta, D), slope, ridge) == pytest.approx(exact, rel=0.1)
+    assert isinstance(linesearch.draw(problem, rng), linesearch.ContenderSample)
 
 
 def test_two_loops_are_bfgs():

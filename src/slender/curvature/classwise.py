@@ -47,7 +47,9 @@ CENTRED = 0.9  # of a class's mean: the only row of its class shall not count fo
 # Of the largest a s: below it a direction is rounding (lam = 0 has no other floor).
 FLOOR = {"f": 1e-7, "d": 1e-18}
 CLASS_BYTES = 128 * 2**20  # of a sample's softmax, kept for A; beyond, A's diagonal has to do
-MANY_CLASSES = 2500  # at so many half of the sample does, and so on: each row costs C exponentials
+# At so many classes half of the sample does, and so on, since each row costs C exponentials; but a
+# SHARE of all rows is looked at anyway, which costs less than that share of a pass.
+MANY_CLASSES, SHARE = 2500, 1 / 16
 LOOSELY = 1e-3  # A⁺ g to this residual: a preconditioner need not be exact
 PRODUCTS = 50  # with A, at most, for one A⁺ g
 
@@ -62,8 +64,10 @@ class Classwise:
         y: NDArray[np.int32],
         intercept: bool,
         rng: np.random.Generator,
+        of: int = 0,
     ) -> None:
         self.X, self.w, self.y, self.intercept = X, w, y, intercept  # (m, d) centred, (m,), (m,)
+        self.of = of or len(X)  # rows that the sample was drawn from
         m, d = X.shape
         S = _class_centred(X, y, w)
         S *= np.sqrt(w / w.mean())[:, None]
@@ -74,7 +78,8 @@ class Classwise:
 
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
         """The curvature of the same sample, found anew with another dtype's digits."""
-        return Classwise(self.X.astype(dtype), self.w.astype(dtype), self.y, self.intercept, rng)
+        X, w = self.X.astype(dtype), self.w.astype(dtype)
+        return Classwise(X, w, self.y, self.intercept, rng, self.of)
 
     def classes(
         self, theta: NDArray[Any], least: NDArray[np.float64] | float = 0.0
@@ -85,7 +90,8 @@ class Classwise:
         no curvature where other rows still have their doubts.
         """
         C, dtype = len(theta), self.X.dtype
-        every = 1 + C // MANY_CLASSES
+        fewest = max(1, int(SHARE * self.of))
+        every = max(1, min(1 + C // MANY_CLASSES, len(self.X) // fewest))
         rows, weights = self.X[::every], self.w[::every]
         weights = weights * (self.w.sum() / weights.sum())
         m = len(rows)

@@ -31,7 +31,8 @@ from ..rows.threads import each_part, matmul
 ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
 # pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
-DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 64 * 2**20, 64
+DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 128 * 2**20, 64
+CROWD = 4  # times the average is the most that a class may have
 
 
 def wanted(problem: Multinomial, a: NDArray[np.float64]) -> Wanted:
@@ -64,7 +65,7 @@ class DoubtfulRows(NamedTuple):
 
 def rows_of(problem: Multinomial, doubts: Doubts) -> DoubtfulRows:
     """The rows themselves, fetched from the problem's."""
-    row, of, h, a = doubts
+    row, of, h, a = without_crowds(doubts)
     index, place = np.unique(row, return_inverse=True)
     most = max(1, ROW_BYTES // (problem.rows.shape[1] * problem.rows.dtype.itemsize))
     if len(index) > most:
@@ -82,6 +83,19 @@ def rows_of(problem: Multinomial, doubts: Doubts) -> DoubtfulRows:
         rest=np.maximum(a - np.bincount(of, h, C), 0.0),
         a=a,
     )
+
+
+def without_crowds(doubts: Doubts) -> Doubts:
+    """No class has more than CROWD times the mean number of pairs: those that bend least go.
+
+    A class that thousands of rows doubt a little (its intercept is too large yet) would cost the
+    cube of their number, and the shared covariance describes so many well.
+    """
+    row, of, h, a = doubts
+    order = np.lexsort((-h, of))
+    first = np.searchsorted(of, of)  # where the class of each pair begins
+    kept = np.sort(order[np.arange(len(of)) - first < CROWD * (1 + len(of) // len(a))])
+    return Doubts(row[kept], of[kept], h[kept], a)
 
 
 class Gram(NamedTuple):

@@ -89,6 +89,14 @@ def hopeful(point: Point) -> float:
     return sq_norm(point.gradient[:, :-1]) / (2.0 * point.lam)
 
 
+def blurred(problem: Multinomial, point: Point) -> float:
+    """What rounding alone would make of (3), were the gradient zero: no step brings it lower."""
+    off, still = rounding(problem, point), np.zeros(problem.n_classes)
+    G = point.lam * float(np.sqrt(sq_norm(point.theta[:, :-1])))
+    kl, e = slack(problem, point, Nearest(0.0, still, still), G, off)
+    return kl + (e + off.gradient) ** 2 / (2.0 * point.lam)
+
+
 def certify(problem: Multinomial, point: Point) -> Certificate:
     """The bound (3) at a point."""
     lost = rounding(problem, point)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from .softmax import FAST, TINY
 
+MORE = 4  # times its share of the pairs is what a part of the rows keeps: chance is not fair
+
 
 class Doubts(NamedTuple):
     """Pairs (row, class), ordered by class; `a` is the curvature of all pairs, kept or not."""
@@ -31,6 +33,10 @@ class Wanted(NamedTuple):
 
     scale: NDArray[np.float64]  # (C,) 1 / sqrt(a_c)
     most: int
+
+    def of_part(self, parts: int) -> "Wanted":
+        """What one of so many parts of the rows may keep: rather more than its share."""
+        return self._replace(most=min(self.most, -(-MORE * self.most // parts)))
 
 
 class Found(NamedTuple):
@@ -65,7 +71,7 @@ class Collector:
             if done < len(R):
                 self._prune()
 
-    def merge(self, other: "Collector") -> None:
+    def merge(self, other: "Collector") -> "Collector":
         """The pairs of another thread too."""
         self.a += other.a
         left = other.filled
@@ -76,6 +82,7 @@ class Collector:
                 room[:] = getattr(other.found, name)[left - now : left]
             self.filled, left = self.filled + now, left - now
             self._prune()
+        return self
 
     def doubts(self) -> Doubts:
         """What was found, in order."""

@@ -36,7 +36,7 @@ from ..rows import (
     row_squares,
 )
 from ..rows.cores import num_threads
-from ..rows.threads import each_part
+from ..rows.threads import PARTS_A_THREAD, each_part
 from .doubts import Collector, Doubts, Wanted
 from .intercepts import DENSE, ClassCurvature, ClassDiagonal, ClassMatrix
 from .softmax import LOSS, N_SUMS, curvature_rows, residuals, root_rows
@@ -44,7 +44,6 @@ from .softmax import LOSS, N_SUMS, curvature_rows, residuals, root_rows
 TRACE_ROUNDING = 32.0  # units in the last place that sums of squares over a block's rows may lose
 SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
 SUMS_BYTES = 512 * 2**20  # of all threads' gradients together, before they share one
-PART = 8  # of the pairs asked for, what a part of a shared block may keep: there are many parts
 SHARED_BYTES = 512 * 2**20  # of a block's residuals, and of its rows, where they do
 
 
@@ -249,8 +248,10 @@ class Multinomial:
             with one_blas_thread():
                 return self._shared_pass(residuals_of, wanted)
 
+        few = wanted and wanted.of_part(num_threads())
+
         def start() -> _Sums:
-            return _Sums(C, d if gradient else 0, dtype, wanted and Collector(wanted))
+            return _Sums(C, d if gradient else 0, dtype, few and Collector(few))
 
         def work(mine: _Sums, lo: int, hi: int, block: Any) -> None:
             S = mine.scores(hi - lo)
@@ -259,6 +260,8 @@ class Multinomial:
                 add_product(S, block, mine.G, mine.scratch)
 
         first, *others = map_blocks(self.rows, start, work, C * dtype.itemsize)
+        if wanted is not None and first.collector is not None:
+            first.collector = Collector(wanted).merge(first.collector)
         for other in others:
             first.merge(other)
         return first
@@ -269,6 +272,7 @@ class Multinomial:
         total = _Sums(C, d, dtype, wanted and Collector(wanted))
         step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
         R = np.empty((min(step, n), C), dtype)
+        few = wanted and wanted.of_part(PARTS_A_THREAD * num_threads())
         for lo in range(0, n, step):
             hi = min(lo + step, n)
             parts: dict[int, _Sums] = {}
@@ -277,7 +281,6 @@ class Multinomial:
             def scores(
                 first: int, last: int, lo: int = lo, parts: Any = parts, least: float = least
             ) -> None:
-                few = wanted and wanted._replace(most=-(-wanted.most // PART))
                 mine = parts[first] = _Sums(C, 0, dtype, few and Collector(few, least))
                 block = self.rows.block(lo + first, lo + last)
                 residuals_of(mine, lo + first, lo + last, block, R[first:last])

@@ -7,9 +7,15 @@ phi(t) = P(theta + t D) has phi'(0) = <∇P, D>, which is known exactly, and
 where p_i(t) = softmax(s_i + t D x_i) needs only the scores s_i and D x_i of a row, not the row.  On
 a few thousand rows their mean is known to a few per cent, so the root of phi' found there is a step
 that nearly always needs no second try, and a whole pass is not spent on a trial.
+
+Many classes.  A sample's scores may take too much memory (2,048 rows of 10,000 classes: 82 MB).
+Then only the contenders of each row, the classes of its largest scores, have one each; all others
+are one class whose D x has, under their part of the softmax, mean m and variance v:
+
+    ln Σ_rest exp(s + t D x)  =  ln Σ_rest exp s + t m + t² v / 2 + ...
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,57 +24,78 @@ from ..kernels import kernel
 from ..problem.exponential import exp
 from ..problem.multinomial import Multinomial
 from ..problem.softmax import FAST
-from ..rows.threads import matmul
+from ..rows.threads import each_part, matmul
 
 FEWEST, MOST = 1536, 2048  # rows, and an eighth of all in between
 BYTES, LEAST = 64 * 2**20, 16  # held dense with their scores; of very wide rows, so few
+CONTENDERS, PART = 64, 64  # where scores are too many; of so many rows one may then be looked at
 # Where every row of the sample is already won, phi' only creeps towards 0, and what the sample's
 # slope differs from that of all rows may be more than is left of it: stop short of the root.
 SHORT = 0.05
 ROOT_STEPS = 12
 ROOT_TOL = 0.02  # of t: the sample itself knows the root no better
+FAR = 2.0  # contenders are those at t = 0 or at this t
+
+
+class Line(NamedTuple):
+    """Rows along a direction: the scores and D x of some classes, and of all others together."""
+
+    s: NDArray[Any]  # (m, K)
+    d: NDArray[Any]  # (m, K)
+    rest: NDArray[Any]  # (m, 3) ln Σ exp s, mean and variance of d; (0, 3) where there are none
+
+
+def draw(problem: Multinomial, rng: np.random.Generator) -> "LineSample":
+    """Some rows of a problem."""
+    active = np.flatnonzero(problem.w)
+    n, itemsize = len(active), problem.rows.dtype.itemsize
+    m = int(np.clip(n // 8, FEWEST, MOST))
+    kind: type[LineSample] = LineSample
+    if min(m, n) * problem.n_classes * itemsize > BYTES:
+        kind, m = ContenderSample, max(m, n // PART)
+    m = min(m, n, max(LEAST, BYTES // (problem.rows.shape[1] * itemsize)))
+    X, w = problem.sample(np.sort(rng.choice(active, m, replace=False)))
+    return kind(X, w)
 
 
 class LineSample:
     """A sample of centred rows with their scores at the current theta."""
 
-    def __init__(self, X: NDArray[Any], w: NDArray[Any], n_classes: int) -> None:
+    def __init__(self, X: NDArray[Any], w: NDArray[Any]) -> None:
         self.X, self.w = X, w  # (m, d), (m,)
-        self.scores = np.zeros((len(X), n_classes), X.dtype)
-
-    @classmethod
-    def draw(cls, problem: Multinomial, rng: np.random.Generator) -> "LineSample":
-        active = np.flatnonzero(problem.w)
-        m = int(np.clip(len(active) // 8, FEWEST, MOST))
-        m = min(m, len(active), max(LEAST, BYTES // problem.dense_row_bytes))
-        X, w = problem.sample(np.sort(rng.choice(active, m, replace=False)))
-        return cls(X, w, problem.n_classes)
 
     def astype(self, dtype: Any) -> "LineSample":
         """The same rows for arithmetic in another dtype; their scores are to be made again."""
-        return LineSample(self.X.astype(dtype), self.w.astype(dtype), self.scores.shape[1])
+        return type(self)(self.X.astype(dtype), self.w.astype(dtype))
 
     def move_to(self, theta: NDArray[Any]) -> None:
         """The scores at theta."""
-        self.scores = self.along(theta)
+        self.scores = self._products(theta)
 
-    def move(self, step: NDArray[Any], t: float) -> None:
-        """The scores at theta + t D, for step = D x."""
-        self.scores += self.scores.dtype.type(t) * step
+    def move(self, line: Line, t: float) -> None:
+        """The scores at theta + t D."""
+        self.scores += self.scores.dtype.type(t) * line.d
 
-    def along(self, D: NDArray[Any]) -> NDArray[Any]:
-        """D x_i for the sample's rows."""
-        step = matmul(self.X, D[:, :-1].T)
+    def shift(self, tau: NDArray[Any]) -> None:
+        """The scores when tau is added to the intercepts."""
+        self.scores += tau
+
+    def along(self, theta: NDArray[Any], D: NDArray[Any]) -> Line:
+        """The rows along D, from theta, where they are."""
+        return Line(self.scores, self._products(D), np.empty((0, 3), D.dtype))
+
+    def _products(self, D: NDArray[Any], rows: slice = slice(None)) -> NDArray[Any]:
+        step = matmul(self.X[rows], D[:, :-1].T)
         step += D[:, -1]
         return step
 
-    def root(self, step: NDArray[Any], slope: float, ridge: float) -> float:
+    def root(self, line: Line, slope: float, ridge: float) -> float:
         """t with phi'(t) = SHORT phi'(0): Newton's method kept inside a bracket."""
         slope *= 1.0 - SHORT
-        mean0, _ = _moments(self.scores, step, self.w, 0.0)
+        mean0, _ = moments(line, self.w, 0.0)
         lo, hi, t = 0.0, np.inf, 1.0
         for _ in range(ROOT_STEPS):
-            mean, variance = _moments(self.scores, step, self.w, t)
+            mean, variance = moments(line, self.w, t)
             value = slope + t * ridge + (mean - mean0)
             if value > 0:
                 hi = t
@@ -86,25 +113,95 @@ class LineSample:
         return float(t)
 
 
+class ContenderSample(LineSample):
+    """A sample whose scores are made anew for every direction, and not kept."""
+
+    def move_to(self, theta: NDArray[Any]) -> None:
+        pass
+
+    def move(self, line: Line, t: float) -> None:
+        pass
+
+    def shift(self, tau: NDArray[Any]) -> None:
+        pass
+
+    def along(self, theta: NDArray[Any], D: NDArray[Any]) -> Line:
+        m, dtype = len(self.X), self.X.dtype
+        s, d = np.empty((m, CONTENDERS), dtype), np.empty((m, CONTENDERS), dtype)
+        line = Line(s, d, np.empty((m, 3), dtype))
+        step = max(1, BYTES // (2 * len(D) * dtype.itemsize))
+        for start in range(0, m, step):
+            rows = slice(start, start + step)
+            S, T = self._products(theta, rows), self._products(D, rows)
+            mine = Line(*(part[rows] for part in line))
+
+            def part(lo: int, hi: int, S: Any = S, T: Any = T, mine: Line = mine) -> None:
+                contend(lo, hi, S, T, mine)
+
+            each_part(np.full(len(S), float(len(D))), part)
+        return line
+
+
 @kernel(fastmath=FAST)
-def _moments(S, D, w, t):  # type: ignore[no-untyped-def]
-    """Σ w E_p[D] and Σ w Var_p[D] with p = softmax(S + t D), over the rows."""
+def contend(lo, hi, S, T, line):  # type: ignore[no-untyped-def]
+    """The lines of rows lo to hi, from all their scores S and steps T."""
+    C, K = S.shape[1], line.s.shape[1]
+    far = S.dtype.type(FAR)
+    reach = np.empty(C, S.dtype)
+    for i in range(lo, hi):
+        s, d = S[i], T[i]
+        for c in range(C):
+            reach[c] = max(s[c], s[c] + far * d[c])
+        least = np.partition(reach, C - K)[C - K]
+        k, largest = 0, -np.inf
+        for c in range(C):
+            if reach[c] >= least and k < K:
+                line.s[i, k], line.d[i, k] = s[c], d[c]
+                reach[c] = np.inf  # it has its place
+                k += 1
+            else:
+                largest = max(largest, s[c])
+        mass, first, second = 0.0, 0.0, 0.0
+        for c in range(C):
+            if reach[c] < np.inf:
+                p = np.exp(s[c] - largest)
+                mass += p
+                first += p * d[c]
+                second += p * d[c] * d[c]
+        first /= mass
+        line.rest[i, 0] = largest + np.log(mass)
+        line.rest[i, 1] = first
+        line.rest[i, 2] = max(0.0, second / mass - first * first)
+
+
+@kernel(fastmath=FAST)
+def moments(line, w, t):  # type: ignore[no-untyped-def]
+    """Σ w E_p[d] and Σ w Var_p[d] with p = softmax(s + t d), over the rows."""
+    S, D, rest = line.s, line.d, line.rest
     t = S.dtype.type(t)
+    half, zero = S.dtype.type(0.5), S.dtype.type(0)
     total_mean, total_variance = 0.0, 0.0
     p = np.empty(S.shape[1], S.dtype)
     for i in range(S.shape[0]):
         s, D_i = S[i], D[i]
+        others, drift, spread = zero, zero, zero
         largest = s[0] + t * D_i[0]
+        if len(rest) > 0:
+            spread = rest[i, 2]
+            drift = rest[i, 1] + t * spread
+            others = rest[i, 0] + t * rest[i, 1] + half * t * t * spread
+            largest = max(largest, others)
         for c in range(len(s)):
             p[c] = s[c] + t * D_i[c]
             largest = max(largest, p[c])
-        normaliser, first = s.dtype.type(0), s.dtype.type(0)
+        others = exp(others - largest) if len(rest) > 0 else zero
+        normaliser, first = others, others * drift
         for c in range(len(s)):
             p[c] = exp(p[c] - largest)
             normaliser += p[c]
             first += p[c] * D_i[c]
         first /= normaliser
-        second = s.dtype.type(0)
+        second = others * (spread + (drift - first) * (drift - first))
         for c in range(len(s)):
             second += p[c] * (D_i[c] - first) * (D_i[c] - first)
         total_mean += w[i] * first

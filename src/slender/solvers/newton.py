@@ -22,24 +22,24 @@ rounding, the fit goes on in float64, the rows being widened block by block; `se
 weights back to numbers that float32 holds.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs
 
 from ..curvature.classwise import Blocks, Classwise, Inverse, sample_size
 from ..curvature.doubtful import DoubtfulRows, rows_of, wanted
 from ..problem import Multinomial, Point
-from ..problem.certificate import certify, hopeful
+from ..problem.certificate import blurred, certify, hopeful
 from ..problem.intercepts import DENSE, newton_step
 from .dense import DenseNewton
-from .linesearch import LineSample
+from .linesearch import draw
+from .pairs import Pairs, dot
 
 MEMORY = 10
 REFRESH = 7  # steps with the same blocks; the first doubts are not those that stay
+SOONER = 3  # and so many for the first ones of a fit that starts from another's weights
 TRIALS = 20  # of one line search
 ARMIJO = 1e-4
 NEAR = 10.0  # A is computed with every pass once the gradient is this near to its goal
@@ -51,6 +51,7 @@ PATIENCE = 100
 MANY = 30  # steps after which a small problem is given its whole Hessian
 SURE = 0.25  # of the sum of a class's residuals: its curvature is seldom less
 WORSE = 1e-5  # of the objective: what rounding may add to it after a step of the intercepts
+LITTLE = 1e-3  # of the gap: a change of the weights that costs less needs no pass of its own
 DIAGONAL_STEPS = 2  # of the intercepts before a proof with many classes: each gains a digit or more
 
 
@@ -63,10 +64,10 @@ class QuasiNewton:
         rng: np.random.Generator,
         memory: int = MEMORY,
         curvature: Classwise | None = None,
-        pairs: "Pairs | None" = None,
+        pairs: Pairs | None = None,
     ) -> None:
         self.problem, self.rng = problem, rng
-        self.sample = LineSample.draw(problem, rng)
+        self.sample = draw(problem, rng)
         self._curvature = curvature or look_at(problem, rng)
         if pairs is None or pairs.dtype != problem.rows.dtype:
             pairs = Pairs(memory, problem.rows.dtype)
@@ -106,10 +107,12 @@ class QuasiNewton:
         """Is it too early to blame rounding for a fit that is slow?"""
         return self._steps <= (MANY if DenseNewton.suits(self.problem) else PATIENCE)
 
-    def begin(self, theta: NDArray[Any], lam: float) -> None:
+    def begin(self, theta: NDArray[Any], lam: float, second: bool = False) -> None:
         """Start at theta: one pass."""
         self.sample.move_to(theta)
-        self._start(self.problem.at(theta, lam))
+        if theta[:, :-1].any():  # it comes from a fit: the doubts of its third step are good ones
+            self._age = REFRESH - SOONER
+        self._start(self.problem.at(theta, lam, second))
 
     def change_lam(self, lam: float) -> None:
         """Go on from the same theta under another penalty: no pass."""
@@ -133,6 +136,8 @@ class QuasiNewton:
                 return True
             if hopeful(self.point) > goal:
                 return False
+            if not self.wide and blurred(self.problem, self.point) > goal:
+                self.widen(better=self.point.A is not None)
             if self.point.A is not None or not self.problem.intercept:
                 exact = self.prove()
                 if self.gap <= goal:
@@ -176,6 +181,10 @@ class QuasiNewton:
 
     def _with_better_intercepts(self) -> Point:
         """The point after the intercepts' own Newton steps, with A."""
+        return self.problem.at(self._newton_intercepts(), self.point.lam, second=True)
+
+    def _newton_intercepts(self) -> NDArray[Any]:
+        """theta after the intercepts' own steps."""
         theta, A, g = self.point.theta.copy(), self.point.A, self.point.g
         if A is None:
             A, _ = self.curvature.classes(theta, SURE * self._most)
@@ -184,20 +193,22 @@ class QuasiNewton:
                 g, A = self.problem.classes_at(theta)
             tau = -newton_step(A, g).astype(theta.dtype)
             theta[:, -1] += tau
-            self.sample.move(tau, 1.0)
-        return self.problem.at(theta, self.point.lam, second=True)
+            self.sample.shift(tau)
+        return theta
 
     # -- float64 where float32 has no digits left ------------------------------------------------
 
-    def widen(self) -> None:
-        """Go on in float64, from the same theta: one pass."""
-        self.problem = self.problem.widened()
-        theta = self.point.theta.astype(np.float64)
+    def widen(self, better: bool = False) -> None:
+        """Go on in float64, from the same theta or with better intercepts: one pass."""
+        theta = (self._newton_intercepts() if better else self.point.theta).astype(np.float64)
+        self.problem, before = self.problem.widened(), self.point
         self.sample = self.sample.astype(theta.dtype)
         self.pairs = Pairs(self.pairs.memory, theta.dtype)
         self._doubtful, self._blocks, self._age = None, None, 0
         dual, steps = self.dual, self._steps  # a bound holds in any arithmetic
-        self.begin(theta, self.point.lam)
+        self.begin(theta, before.lam, second=before.A is not None)
+        if better and self.point.objective > before.objective * (1.0 + WORSE):
+            self.begin(before.theta.astype(np.float64), before.lam, second=True)
         self.dual, self._steps = dual, steps
 
     @property
@@ -221,8 +232,18 @@ class QuasiNewton:
             return
         theta = self.problem.theta(*self.model())
         self.sample.move_to(theta)
+        rise = self._rise(theta - self.point.theta)
+        if rise <= LITTLE * self.gap:
+            self.point = self.point._replace(theta=theta, objective=self.point.objective + rise)
+            self.proved += rise
+            return
         self.point, self.proved = self.problem.at(theta, self.point.lam, second=True), np.inf
         self.prove()
+
+    def _rise(self, change: NDArray[Any]) -> float:
+        """What the objective gains at most: ‖diag p - p pᵀ‖ <= 1/2 bounds its curvature."""
+        L = self.point.lam + 0.5 * (self.problem.trace + self.problem.total)
+        return max(0.0, dot(self.point.gradient, change)) + 0.5 * L * dot(change, change)
 
     # -- one step --------------------------------------------------------------------------------
 
@@ -276,11 +297,11 @@ class QuasiNewton:
             ridge = self.point.lam * dot(D[:, :-1], D[:, :-1])
         if not (slope < 0.0 and np.isfinite(slope) and np.isfinite(ridge)):
             return False
-        step = self.sample.along(D)
-        t, trial = self._line_search(D, slope, self.sample.root(step, slope, ridge), near)
+        line = self.sample.along(self.point.theta, D)
+        t, trial = self._line_search(D, slope, self.sample.root(line, slope, ridge), near)
         if trial is None:
             return False
-        self.sample.move(step, t)
+        self.sample.move(line, t)
         self._accept(trial)
         return True
 
@@ -319,8 +340,12 @@ class QuasiNewton:
             trial.theta - self.point.theta, trial.gradient - self.point.gradient, trial.lam
         )
         self.point = trial
-        if trial.doubts is not None:
-            self._doubtful, self._blocks = rows_of(self.problem, trial.doubts), None
+        self._learn(trial)
+
+    def _learn(self, point: Point) -> None:
+        """From the doubts that a pass has found."""
+        if point.doubts is not None:
+            self._doubtful, self._blocks = rows_of(self.problem, point.doubts), None
 
 
 def look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
@@ -328,56 +353,4 @@ def look_at(problem: Multinomial, rng: np.random.Generator) -> Classwise:
     m = sample_size(len(active), problem.rows.shape[1] * problem.rows.dtype.itemsize)
     index = np.sort(rng.choice(active, m, replace=False))
     X, w = problem.sample(index)
-    return Classwise(X, w, problem.y[index], problem.intercept, rng)
-
-
-class Pairs:
-    """L-BFGS's memory: steps s and changes of the gradient y."""
-
-    def __init__(self, memory: int, dtype: Any) -> None:
-        self.memory, self.dtype = memory, dtype
-        self.kept: deque[tuple[NDArray[Any], NDArray[Any]]] = deque(maxlen=memory)
-        self.lam = 0.0
-        self._axpy = get_blas_funcs("axpy", dtype=dtype)
-
-    def copy(self) -> "Pairs":
-        other = Pairs(self.memory, self.dtype)
-        other.lam = self.lam
-        other.kept.extend((s, y.copy()) for s, y in self.kept)  # change_lam writes into y
-        return other
-
-    def clear(self) -> None:
-        self.kept.clear()
-
-    def change_lam(self, lam: float) -> None:
-        """y belongs to the gradient at one lam: y - lam s is the data's part of it."""
-        for s, y in self.kept:
-            y[:, :-1] += y.dtype.type(lam - self.lam) * s[:, :-1]
-        self.lam = lam
-
-    def add(self, s: NDArray[Any], y: NDArray[Any], lam: float) -> None:
-        self.lam = lam
-        size = np.sqrt(dot(s, s) * dot(y, y))
-        if dot(s, y) > np.finfo(s.dtype).eps * size:  # else no curvature can be read from it
-            self.kept.append((s, y))
-
-    def direction(self, gradient: NDArray[Any], H0: Any) -> NDArray[Any]:
-        """-H ∇P by the two loops."""
-        q = -gradient
-        flat = q.reshape(-1)
-        alphas = []
-        for s, y in reversed(self.kept):
-            alpha = dot(s, q) / dot(s, y)
-            alphas.append(alpha)
-            self._axpy(y.reshape(-1), flat, a=-alpha)
-        q = H0 @ q
-        flat = q.reshape(-1)
-        for (s, y), alpha in zip(self.kept, reversed(alphas), strict=True):
-            beta = dot(y, q) / dot(s, y)
-            self._axpy(s.reshape(-1), flat, a=alpha - beta)
-        return q
-
-
-def dot(A: NDArray[Any], B: NDArray[Any]) -> float:
-    """<A, B>."""
-    return float(np.vdot(A, B))
+    return Classwise(X, w, problem.y[index], problem.intercept, rng, of=len(active))
