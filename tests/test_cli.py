@@ -51,6 +51,12 @@ def refused(result, *parts):
         assert part in err
 
 
+def test_what_the_library_refuses_is_named_as_an_option(here, slender):
+    refused(
+        slender("fit", ".", "--method", "logistic", "--tol", -1, "--out", "m"), "--tol -1.0 must"
+    )
+
+
 # -- fit -------------------------------------------------------------------------------------------
 
 

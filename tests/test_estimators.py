@@ -149,6 +149,8 @@ def test_multilabel_indicator(data, cls):
     assert set(np.unique(predicted)) == {0, 1}
     assert (predicted == Y_test).mean() > 0.9
     assert model.score(data.X_test, Y_test) > 0.75  # exact match of all three
+    with pytest.raises(ValueError, match="a matrix of -1 and 1"):
+        model.score(data.X_test, 2 * Y_test.astype(int) - 1)
     proba = model.predict_proba(data.X_test)
     np.testing.assert_array_equal(proba > 0.5, predicted)
     again = cls(passes=8, random_state=0).fit(data.X_train, sparse.csr_array(Y))

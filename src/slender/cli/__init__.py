@@ -98,7 +98,8 @@ def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a command line."""
     kept = "nothing was written"
     with warnings.catch_warnings():
-        _warn_in_one_line(arguments)
+        options = _options(arguments)
+        _warn_in_one_line(options)
         try:
             code = app(arguments, prog_name="slender", standalone_mode=False)
         except UsageError as error:
@@ -113,7 +114,7 @@ def _run(arguments: list[str], debug: bool) -> int:
             if debug:
                 traceback.print_exc()
             if isinstance(error, ValueError):
-                say(str(error))
+                say(in_options(str(error), options))
                 return 2
             say(f"{type(error).__name__}: {error} (--debug shows where)")
             return 1
@@ -127,14 +128,18 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _warn_in_one_line(arguments: list[str]) -> None:
-    """Each warning once, as a line of its own, in the words of the command."""
-    shown: set[str] = set()
+def _options(arguments: list[str]) -> dict[str, str]:
+    """What the command of a command line calls the library's parameters."""
     commands: Any = typer.main.get_command(app)
     command = next(
         (commands.commands[word] for word in arguments if word in commands.commands), None
     )
-    options = {} if command is None else flags(command)
+    return {} if command is None else flags(command)
+
+
+def _warn_in_one_line(options: dict[str, str]) -> None:
+    """Each warning once, as a line of its own, in the words of the command."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = in_options(str(message), options)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..notices import warn
 from ..problem import Multinomial
 from ..rows import Rows, SubsetRows
-from ..solvers.loop import Record
+from ..solvers.loop import Record, note
 from ..solvers.path import mean_record
 from ..solvers.tracepath import HeldOut
 from . import splits
@@ -151,6 +151,7 @@ class ChosenClassifier(MultinomialClassifier):
         for path, record in zip(self.folds_, records, strict=True):
             path.append({**penalties, **record})
         self.path_.append({**penalties, **mean_record(records)})
+        note(self.path_[-1])
         return self.path_[-1]
 
     def _score(self, judged: Callable[[], Judged]) -> Record:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..rows import Rows
-from .validation import check_block, check_positive, read_rows
+from .validation import check_block, check_positive, read_indicator, read_rows
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):
@@ -63,6 +63,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
         self._each_scores(rows, largest)
         return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy; for multi-label models the share of rows whose every class is right."""
+        check_is_fitted(self)
+        y = read_indicator(y).astype(int) if self.multilabel_ else y
+        return float(super().score(X, y, sample_weight))
 
     def predict_top_k(self, X: Any, k: int) -> NDArray[Any]:
         """The k best classes of each row, best first, (n, k)."""
