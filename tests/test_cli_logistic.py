@@ -73,11 +73,11 @@ def test_every_option_reaches_the_estimator(here, fit):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ("--C 0", "C=0.0 must be a number > 0"),
-        ("--C=-1", "C=-1.0"),
+        ("--C 0", "--C 0.0 must be a number > 0"),
+        ("--C=-1", "--C -1.0 must"),
         ("--C much", "--C"),
-        ("--tol 0", "tol=0"),
-        ("--max-iter 0", "max_iter=0"),
+        ("--tol 0", "--tol 0.0 must"),
+        ("--max-iter 0", "--max-iter 0 must"),
         ("--class-weight heavy", "class_weight"),
         ("--rank 3", "method logistic does not support --rank: use --method slnd"),
         ("--passes 3", "method logistic does not support --passes: use --method slnd"),

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+import slender
 from nasty_svm import best_known, doubled, liblinear, nasty, objective, single
 from slender import BCFWClassifier, LaRankClassifier
 from slender.lab.datasets import digits
@@ -190,12 +191,15 @@ def test_weights_are_added_up_in_float64():
 
 
 def peak_of(fit):
-    """Bytes at most while this runs, beside what there was."""
+    """Bytes at most while this runs on one thread, beside what there was: each has blocks."""
+    slender.set_num_threads(1)
     tracemalloc.start()
-    fit()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak
+    try:
+        fit()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        slender.set_num_threads(None)
 
 
 @pytest.mark.parametrize("estimator", [LaRankClassifier, BCFWClassifier])

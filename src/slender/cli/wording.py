@@ -14,7 +14,7 @@ ALIASES = {
     "lam": "mu",
 }
 GRID = r"np\.geomspace\(([^,]+), ([^,]+), (\d+)\)"
-GIVEN = re.compile(rf"\b([A-Za-z_]\w*)=({GRID}|'[^']*'|[^\s,;:()]+)")
+GIVEN = re.compile(rf"(?<![-\w])([A-Za-z_]\w*)=({GRID}|'[^']*'|[^\s,;:()]+)")
 BARE = re.compile(r"\b(Cs|random_state|fit_intercept)\b")  # no words of English
 
 

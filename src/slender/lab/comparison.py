@@ -142,7 +142,7 @@ def contenders(
     along the gradient.
     """
     for obj in objs:
-        check_choice("--obj", obj, OBJECTIVES)
+        check_choice("obj", obj, OBJECTIVES)
     taking: list[Contender] = []
     reasons: list[str] = []
     for opt in opts:

@@ -51,19 +51,19 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "rank", "hessian_samples"):
             if getattr(self, name) is not None:
-                check_positive(flag(name), getattr(self, name), kind=Integral)
+                check_positive(name, getattr(self, name), kind=Integral)
         if self.mu is not None:
-            check_positive("--mu", self.mu, zero=True)
+            check_positive("mu", self.mu, zero=True)
         if self.init_lr is not None:
-            check_positive("--init-lr", self.init_lr)
+            check_positive("init_lr", self.init_lr)
         if self.damping is not None:
-            check_positive("--damping", self.damping, zero=True)
+            check_positive("damping", self.damping, zero=True)
         if self.negatives not in (None, "all"):
-            check_positive("--negatives", self.negatives)
+            check_positive("negatives", self.negatives)
         if self.loss is not None:
-            check_choice("--loss", self.loss, tuple(CALIBRATED_LOSSES))
+            check_choice("loss", self.loss, tuple(CALIBRATED_LOSSES))
         if self.prior is not None:
-            check_choice("--prior", self.prior, ("empirical", "uniform"))
+            check_choice("prior", self.prior, ("empirical", "uniform"))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Options":

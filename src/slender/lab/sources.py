@@ -101,7 +101,7 @@ def prepared(split: Split, how: str) -> Split:
 
     Columns of mean 0 and variance 1 (sparse: of largest absolute value 1), then rows of norm 1.
     """
-    check_choice("--preprocess", how, PREPROCESSING)
+    check_choice("preprocess", how, PREPROCESSING)
     if how == "none":
         return split
     scaler = UnitRows().fit(split.X_train)
@@ -114,7 +114,7 @@ def compressed(split: Split, d_sq: int, test_on: str, seed: int) -> Split:
 
     The other rows stay as they are ("full", the paper's semi PQ) or become codes too ("codes").
     """
-    check_choice("--test-on", test_on, TEST_ON)
+    check_choice("test_on", test_on, TEST_ON)
     quantizer = ProductQuantizer(d_sq=d_sq, random_state=seed).fit(split.X_train)
     made: Any = split._replace(X_train=quantizer.encode(split.X_train))
     if test_on == "codes":
