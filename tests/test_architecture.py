@@ -28,6 +28,7 @@ ORDER = [
     "export",  # models for other tools
     "lab",  # data sets, experiments
     "cli",
+    "__main__",  # python -m slender
 ]
 PACKAGE = Path(slender.__file__).parent
 

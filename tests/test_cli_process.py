@@ -48,6 +48,13 @@ def test_exit_codes_and_streams(folder):
     assert "Traceback" in done.stderr
 
 
+def test_the_package_runs_as_a_module(folder):
+    command = [sys.executable, "-m", "slender", "info", "model", "--json", "-"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["classes"] == list(range(6))
+
+
 def test_a_warning_is_one_line(folder):
     labels = CODES.copy()
     labels[3:5] = 99

@@ -1,6 +1,7 @@
 """Every loss: derivatives, extremes against mpmath, convexity, calibration."""
 
 import math
+from typing import NamedTuple
 
 import mpmath as mp
 import numpy as np
@@ -8,14 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
+from sklearn.datasets import load_digits
 
-from slender import losses
+from slender import (
+    GDClassifier,
+    OLBFGSClassifier,
+    SGDClassifier,
+    SGDQNClassifier,
+    SLNDClassifier,
+    losses,
+)
 from slender.losses import (
-    CALIBRATED_LOSSES,
     MARGIN_LOSSES,
     MULTICLASS_LOSSES,
     SQUARED_CLIP,
     CrossEntropy,
+    bounded,
+    fit_for,
+    peaked_at_zero,
+    smooth,
 )
 
 MARGINS = st.floats(-30, 30)
@@ -117,14 +129,15 @@ def test_convex(a, b, share):
 @given(MARGINS, st.floats(0.001, 5))
 def test_calibrated(z, step):
     """f = F' + 1 is increasing, symmetric about (0, 1/2), within [0, 1]; F'' <= F''(0)."""
-    for loss in CALIBRATED_LOSSES.values():
+    for name in fit_for(peaked_at_zero, MARGIN_LOSSES):
+        loss = MARGIN_LOSSES[name]
         f = loss.posterior
         assert f(0.0) == 0.5
         assert 0.0 <= f(z) <= 1.0
         assert f(z) + f(-z) == pytest.approx(1.0, abs=1e-15)
         assert f(z + step) >= f(z)
-        assert loss.curvature(z) <= loss.curvature(0.0)
-        if loss is not CALIBRATED_LOSSES["squared"] or abs(z) <= 1:
+        assert loss.curvature(z) <= loss.curvature(0.0) * (1 + 1e-15)
+        if loss is not MARGIN_LOSSES["squared"] or abs(z) <= 1:
             assert loss.slope(z) + 1.0 == pytest.approx(f(z), abs=1e-15)
 
 
@@ -141,7 +154,7 @@ def test_logit_is_that_of_the_posterior_and_strictly_increasing(z, step):
 
 
 def test_calibrated_hinge_crosses_zero_where_the_notes_say():
-    loss = CALIBRATED_LOSSES["calibrated_hinge"]
+    loss = MARGIN_LOSSES["calibrated_hinge"]
     assert loss.value(0.0) == pytest.approx(-math.log(2))
     assert abs(loss.value(-1.146)) < 1e-3
 
@@ -202,3 +215,64 @@ def test_posterior_of_scores_is_softmax():
     p = np.empty(3)
     CrossEntropy().posterior(np.array([0.0, np.log(2), np.log(5)]), p)
     np.testing.assert_allclose(p, [1 / 8, 2 / 8, 5 / 8])
+
+
+# -- what losses are fit for -----------------------------------------------------------------------
+
+
+@given(MARGINS)
+def test_smoothness_bounds_the_curvature(z):
+    for loss in MARGIN_LOSSES.values():
+        assert loss.curvature(z) <= loss.smoothness() * (1 + 1e-15)
+
+
+def test_who_takes_which():
+    assert fit_for(peaked_at_zero, MARGIN_LOSSES) == ("logistic", "calibrated_hinge", "squared")
+    assert "exponential" not in fit_for(bounded, MARGIN_LOSSES)
+    assert "hinge" in fit_for(bounded, MARGIN_LOSSES)
+    assert "hinge" not in fit_for(smooth, MARGIN_LOSSES)
+    assert fit_for(smooth, MULTICLASS_LOSSES) == ("cross_entropy",)
+
+
+class SquaredHinge(NamedTuple):
+    """F(z) = max(0, 1 - z)^2 / 2: a loss that slender does not have."""
+
+    def value(self, z: float) -> float:
+        return 0.5 * max(0.0, 1.0 - z) ** 2
+
+    def slope(self, z: float) -> float:
+        return -max(0.0, 1.0 - z)
+
+    def curvature(self, z: float) -> float:
+        return 1.0 if z < 1.0 else 0.0
+
+    def smoothness(self) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SLNDClassifier("squared_hinge", random_state=0),
+        SGDClassifier("squared_hinge", random_state=0),
+        SGDClassifier("squared_hinge", batch_size=16, random_state=0),
+        SGDQNClassifier("squared_hinge", random_state=0),
+        OLBFGSClassifier("squared_hinge", random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_new_loss_is_one_class_and_one_line(monkeypatch, model):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16.0
+    with pytest.raises(ValueError, match="loss='squared_hinge' must be one of"):
+        model.fit(X, y)
+    monkeypatch.setitem(MARGIN_LOSSES, "squared_hinge", SquaredHinge())
+    model.fit(X[:1200], y[:1200])
+    assert model.score(X[1200:], y[1200:]) > 0.85
+    assert not hasattr(model, "predict_proba")  # it has no posterior
+
+
+def test_a_new_loss_without_a_gradient_for_every_class_is_not_taken():
+    X, y = load_digits(return_X_y=True)
+    with pytest.raises(ValueError, match="loss='squared_hinge' must be one of"):
+        GDClassifier(loss="squared_hinge").fit(X, y)

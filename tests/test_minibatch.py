@@ -11,7 +11,7 @@ import naive_batch
 from slender import LogisticClassifier, SGDClassifier, load_model, save_model
 from slender.lab.datasets import digits, planted
 from slender.labels import Codes, Indicator
-from slender.losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MULTICLASS_LOSSES
+from slender.losses import MARGIN_LOSSES, MULTICLASS_LOSSES, bounded, fit_for
 from slender.problem import Weights, multiclass
 from slender.rows import as_rows
 from slender.solvers import minibatch
@@ -232,7 +232,7 @@ def test_crammer_singer_comes_near_liblinears_optimum(blobs, schedule, share):
     assert 0.999 * least <= last <= (1 + share) * least  # a constant rate keeps some noise
 
 
-@pytest.mark.parametrize("loss", [*CALIBRATED_LOSSES, "hinge", *MULTICLASS_LOSSES])
+@pytest.mark.parametrize("loss", fit_for(bounded, MARGIN_LOSSES, MULTICLASS_LOSSES))
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_automatic_step_works_everywhere(blobs, optimum, loss, schedule):
     # the last iterate of a hinge at a rate that hardly falls is not as good as the average

@@ -18,7 +18,7 @@ from slender.problem.exponential import exp
 from slender.problem.intercepts import ClassDiagonal, solve
 from slender.rows import as_rows, threads
 from slender.solvers import linesearch
-from slender.solvers.newton import Pairs
+from slender.solvers.pairs import Pairs
 
 
 def drawn(seed, n=60, d=5, C=4, weights=True, intercept=True, form=np.asarray):

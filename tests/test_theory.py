@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 import naive
 from slender import SLNDClassifier
-from slender.losses import CALIBRATED_LOSSES, Hinge
+from slender.losses import MARGIN_LOSSES, Hinge, fit_for, peaked_at_zero
 from slender.theory import Sample, horizon, theory_step
+
+NAMES = fit_for(peaked_at_zero, MARGIN_LOSSES)
 
 
 def make(seed, m=30, d=5):
@@ -25,14 +27,14 @@ def whiten(X, curvature0, k):
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.sampled_from(list(CALIBRATED_LOSSES)),
+    st.sampled_from(NAMES),
     st.integers(0, 10**6),
     st.floats(0.05, 0.95),
     st.integers(1, 5),
     st.booleans(),
 )
 def test_the_risk_falls_by_what_the_theorem_guarantees(name, seed, epsilon, k, weighed):
-    loss = CALIBRATED_LOSSES[name]
+    loss = MARGIN_LOSSES[name]
     X, y, rng = make(seed)
     c = rng.uniform(0.1, 3.0, len(y)) if weighed else np.ones(len(y))
     sample = Sample.at_zero(whiten(X, loss.curvature(0.0), k), y, c)
@@ -52,7 +54,7 @@ def test_the_risk_falls_by_what_the_theorem_guarantees(name, seed, epsilon, k, w
 
 def test_the_signed_step_is_what_makes_it_true():
     """Some steps go backwards, and |eta| would raise the risk there."""
-    loss = CALIBRATED_LOSSES["logistic"]
+    loss = MARGIN_LOSSES["logistic"]
     X, y, rng = make(1)
     sample = Sample.at_zero(whiten(X, 0.25, 5), y)
     raised = 0
@@ -69,7 +71,7 @@ def test_the_signed_step_is_what_makes_it_true():
 
 def test_the_formulas_by_hand():
     """Two examples on a line, z = (1, 2), y = (+1, -1), squared loss at v = 0: p = (1/2, 1/2)."""
-    loss = CALIBRATED_LOSSES["squared"]
+    loss = MARGIN_LOSSES["squared"]
     s = np.array([1.0, -2.0])  # example 1 chosen: y_j z_j z_1
     step = theory_step(loss, np.zeros(2), s, 1.0, 0.5, epsilon=0.5)
     ps = -0.5  # pᵀs
@@ -80,13 +82,13 @@ def test_the_formulas_by_hand():
 
 
 def test_an_example_that_can_teach_nothing_moves_nothing():
-    loss = CALIBRATED_LOSSES["logistic"]
+    loss = MARGIN_LOSSES["logistic"]
     assert theory_step(loss, np.zeros(3), np.zeros(3), 1.0, 0.5) == (0.0, 0.0, 0.0, 0.0)
     assert theory_step(loss, np.zeros(3), np.ones(3), 1.0, 0.0).eta == 0.0
 
 
 def test_horizon():
-    loss = CALIBRATED_LOSSES["logistic"]
+    loss = MARGIN_LOSSES["logistic"]
     want = np.log(2) * 0.25 * 100 / (2 * 0.1**2 * 0.25)
     assert horizon(loss, 100, 0.1) == pytest.approx(want)
     assert horizon(loss, 100, 0.1, target=np.log(2)) == 0
@@ -105,12 +107,12 @@ def test_horizon():
 )
 def test_a_horizon_that_cannot_be_is_refused(loss, wrong, message):
     with pytest.raises(ValueError, match=message):
-        horizon(CALIBRATED_LOSSES[loss], **{"m": 100, "gamma": 0.1, **wrong})
+        horizon(MARGIN_LOSSES[loss], **{"m": 100, "gamma": 0.1, **wrong})
 
 
 def test_the_weakest_gamma_does_not_outlive_its_horizon():
     """If every step up to T has at least gamma, the risk is at most F(0) - T * decrease."""
-    loss = CALIBRATED_LOSSES["logistic"]
+    loss = MARGIN_LOSSES["logistic"]
     X, y, rng = make(4)
     sample = Sample.at_zero(whiten(X, 0.25, 5), y)
     gammas = []
@@ -121,12 +123,12 @@ def test_the_weakest_gamma_does_not_outlive_its_horizon():
 
 def test_bad_epsilon_and_loss():
     with pytest.raises(ValueError, match="epsilon"):
-        theory_step(CALIBRATED_LOSSES["logistic"], np.zeros(1), np.ones(1), 1.0, 0.5, epsilon=1.0)
+        theory_step(MARGIN_LOSSES["logistic"], np.zeros(1), np.ones(1), 1.0, 0.5, epsilon=1.0)
     with pytest.raises(ValueError, match=r"F''\(z\) <= F''\(0\), which Hinge lacks"):
         theory_step(Hinge(), np.zeros(1), np.ones(1), 1.0, 0.5)
 
 
-@pytest.mark.parametrize("name", CALIBRATED_LOSSES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("curvature", ["lowrank", "identity"])
 def test_the_estimator_with_the_theorys_step_decreases_the_exact_objective(name, curvature):
     rng = np.random.default_rng(0)
@@ -135,12 +137,12 @@ def test_the_estimator_with_the_theorys_step_decreases_the_exact_objective(name,
     model = SLNDClassifier(
         name, step="theory", curvature=curvature, passes=3, objective="exact", random_state=0
     ).fit(X, y)
-    objectives = [CALIBRATED_LOSSES[name].value(0.0)] + [r["objective"] for r in model.trace_]
+    objectives = [MARGIN_LOSSES[name].value(0.0)] + [r["objective"] for r in model.trace_]
     assert (np.diff(objectives) < 0).all()
     assert model.score(X, y) > 0.8
 
 
-@pytest.mark.parametrize("name", CALIBRATED_LOSSES)
+@pytest.mark.parametrize("name", NAMES)
 def test_weights_are_weights_of_the_risk_that_the_theorys_step_decreases(name):
     """Example and class weights: the exact objective has them, and it falls."""
     rng = np.random.default_rng(0)

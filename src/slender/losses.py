@@ -11,8 +11,13 @@ A loss is a NamedTuple of its numbers with plain methods, so the same formula ru
 tests and inside a compiled kernel: there, call the verbs at the end of this file, `value(loss, z)`
 and `slope(loss, z)`, `row_value(loss, s, y)` and `row_slope(loss, s, y, out)`.  A new loss is one
 class and one line in MARGIN_LOSSES or MULTICLASS_LOSSES.
+
+A loss says what it is fit for: `smoothness()` is a bound on its curvature (infinite where there is
+none, 0 where its slope jumps), and only one with a posterior has the methods `posterior` and
+`logit`.  Estimators take the losses that meet their need (`bounded`, `smooth`, `peaked_at_zero`).
 """
 
+from collections.abc import Callable, Mapping
 from math import copysign, exp, inf, log, log1p
 from typing import Any, NamedTuple
 
@@ -38,6 +43,9 @@ class Logistic(NamedTuple):
         e = exp(-abs(z))
         return e / (1.0 + e) ** 2
 
+    def smoothness(self) -> float:
+        return 0.25
+
     def posterior(self, z: float) -> float:
         e = exp(-abs(z))
         return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
@@ -58,6 +66,9 @@ class CalibratedHinge(NamedTuple):
 
     def curvature(self, z: float) -> float:
         return (1.0 / (2.0 + abs(z))) ** 2
+
+    def smoothness(self) -> float:
+        return 0.25
 
     def posterior(self, z: float) -> float:
         return 1.0 - 1.0 / (2.0 + z) if z >= 0.0 else 1.0 / (2.0 - z)
@@ -83,6 +94,9 @@ class Squared(NamedTuple):
     def curvature(self, z: float) -> float:
         return 0.5
 
+    def smoothness(self) -> float:
+        return 0.5
+
     def posterior(self, z: float) -> float:
         return min(1.0, max(0.0, 0.5 * (1.0 + z)))
 
@@ -104,6 +118,10 @@ class Hinge(NamedTuple):
     def curvature(self, z: float) -> float:
         return 0.0
 
+    def smoothness(self) -> float:
+        """0: its slope jumps, no bound holds."""
+        return 0.0
+
 
 # e^z overflows a float64 above this.
 LOG_MAX = 709.782712893384
@@ -120,6 +138,9 @@ class Exponential(NamedTuple):
 
     def curvature(self, z: float) -> float:
         return exp(-z) if z > -LOG_MAX else inf
+
+    def smoothness(self) -> float:
+        return inf
 
     def posterior(self, z: float) -> float:
         e = exp(-2.0 * abs(z))
@@ -222,16 +243,11 @@ class CrammerSinger(NamedTuple):
         return 0.0
 
 
-CalibratedLoss = Logistic | CalibratedHinge | Squared  # all with F''(z) <= F''(0), for Theorem 2
-MarginLoss = CalibratedLoss | Hinge | Exponential
-
-CALIBRATED_LOSSES: dict[str, CalibratedLoss] = {
+MarginLoss = Logistic | CalibratedHinge | Squared | Hinge | Exponential
+MARGIN_LOSSES: dict[str, MarginLoss] = {
     "logistic": Logistic(),
     "calibrated_hinge": CalibratedHinge(),
     "squared": Squared(),
-}
-MARGIN_LOSSES: dict[str, MarginLoss] = {
-    **CALIBRATED_LOSSES,
     "hinge": Hinge(),
     "exponential": Exponential(),
 }
@@ -240,6 +256,29 @@ MULTICLASS_LOSSES: dict[str, MulticlassLoss] = {
     "cross_entropy": CrossEntropy(),
     "crammer_singer": CrammerSinger(),
 }
+
+
+# What an estimator may need of a loss.
+
+
+def bounded(loss: MarginLoss | MulticlassLoss) -> bool:
+    """Is its curvature bounded, or at least its slope?  No rate is safe for another."""
+    return loss.smoothness() < inf
+
+
+def smooth(loss: MarginLoss | MulticlassLoss) -> bool:
+    """Has it a gradient everywhere, whose change is bounded?"""
+    return 0.0 < loss.smoothness() < inf
+
+
+def peaked_at_zero(loss: MarginLoss) -> bool:
+    """Is F''(z) <= F''(0) everywhere?  SLND's curvature is that at 0, and Theorem 2 needs it."""
+    return smooth(loss) and loss.curvature(0.0) == loss.smoothness()
+
+
+def fit_for(need: Callable[[Any], bool], *registries: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the losses that meet a need."""
+    return tuple(name for losses in registries for name, loss in losses.items() if need(loss))
 
 
 # Verbs for compiled code (see verbs.py).

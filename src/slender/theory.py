@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kernels import kernel
-from .losses import CalibratedLoss, MarginLoss, slope, value
+from .losses import MarginLoss, peaked_at_zero, slope, value
 
 EPSILON = 0.5  # maximises ε (1 - ε), the guaranteed decrease
 ROUNDING = 1e-12  # of a risk that is meant to be that of w = 0
@@ -108,7 +108,7 @@ def horizon(
 def _check(loss: MarginLoss, epsilon: float) -> None:
     if not 0.0 < epsilon < 1.0:
         raise ValueError(f"epsilon={epsilon} must lie strictly between 0 and 1")
-    if not isinstance(loss, CalibratedLoss):
+    if not peaked_at_zero(loss):
         name = type(loss).__name__
         raise ValueError(f"Theorem 2 needs F''(z) <= F''(0), which {name} lacks; Logistic has it")
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from ..labels import Indicator, Labels, counts
-from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, to_logits
+from ..losses import MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, to_logits
 from ..problem import Weights, multiclass, one_vs_rest
 from ..rows import Rows
 from ..solvers.minibatch import AllClasses, EachClass
@@ -248,7 +248,6 @@ class MultiClass:
         return np.asarray(np.exp(S - S.max(axis=1, keepdims=True)))
 
 
-FORMS: dict[str, type[OneVsRest] | type[MultiClass]] = {
-    **dict.fromkeys(MARGIN_LOSSES, OneVsRest),
-    **dict.fromkeys(MULTICLASS_LOSSES, MultiClass),
-}
+def form_of(loss: str) -> type[OneVsRest] | type[MultiClass]:
+    """What a loss of this name makes of the classes."""
+    return MultiClass if loss in MULTICLASS_LOSSES else OneVsRest

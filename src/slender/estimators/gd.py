@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..losses import MULTICLASS_LOSSES
+from ..losses import MULTICLASS_LOSSES, fit_for, smooth
 from ..problem import Multinomial
 from ..rows import one_blas_thread
 from ..solvers.gradient import GradientDescent, State, lipschitz
@@ -20,8 +20,6 @@ from .validation import (
     read_rows,
     read_sample_weight,
 )
-
-SMOOTH = tuple(name for name, loss in MULTICLASS_LOSSES.items() if loss.smoothness() > 0.0)
 
 
 class GDClassifier(MultinomialClassifier):
@@ -131,12 +129,13 @@ class GDClassifier(MultinomialClassifier):
         return self
 
     def _check(self) -> None:
-        if self.loss in MULTICLASS_LOSSES and self.loss not in SMOOTH:
+        able = fit_for(smooth, MULTICLASS_LOSSES)
+        if self.loss in MULTICLASS_LOSSES and self.loss not in able:
             raise ValueError(
                 f"loss={self.loss!r} has no gradient everywhere, which GDClassifier needs: "
-                f"use loss={SMOOTH[0]!r}, or SGDClassifier(loss={self.loss!r})"
+                f"use loss={able[0]!r}, or SGDClassifier(loss={self.loss!r})"
             )
-        check_choice("loss", self.loss, SMOOTH)
+        check_choice("loss", self.loss, able)
         check_positive("lam", self.lam, zero=True)
         check_positive("passes", self.passes, kind=Integral)
         if isinstance(self.step, str):

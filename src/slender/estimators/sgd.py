@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 
 from ..curvature import Curvature, Identity
-from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MULTICLASS_LOSSES
+from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, bounded, fit_for
 from ..solvers.minibatch import MiniBatch
 from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
 from ..solvers.stochastic import Data, Stochastic
-from .forms import FORMS, Form
+from .forms import Form, form_of
 from .one_vs_rest import Descent, OneVsRestClassifier
 from .validation import check_choice, check_positive, shown
 
-# The exponential loss is left out: its curvature has no bound, so no rate is safe for it.
-LOSSES = (*CALIBRATED_LOSSES, "hinge", *MULTICLASS_LOSSES)
 SCHEDULES = ("optimal", "sqrt", "constant")
 STABLE = 2.0  # the automatic rate is held, per row, below this over F''(0)‖x_i‖²
 # Rates for batches are tried on TRIAL_ROWS at least, for as many updates as the fit will make, but
@@ -117,7 +115,7 @@ class SGDClassifier(OneVsRestClassifier):
         return tags
 
     def _check(self) -> None:
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, fit_for(bounded, MARGIN_LOSSES, MULTICLASS_LOSSES))
         super()._check()
         check_positive("lam", self.lam, zero=True)
         check_positive("batch_size", self.batch_size, kind=Integral)
@@ -137,7 +135,7 @@ class SGDClassifier(OneVsRestClassifier):
         return {**MARGIN_LOSSES, **MULTICLASS_LOSSES}[self.loss]
 
     def _form(self) -> Form:
-        return FORMS[self.loss](self.loss, self._loss(), self.negatives, self.prior)
+        return form_of(self.loss)(self.loss, self._loss(), self.negatives, self.prior)
 
     def _curvature(self) -> Curvature:
         return Identity()

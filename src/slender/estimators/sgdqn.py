@@ -6,14 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..curvature import Curvature, Identity, Metric, Secant, Slides
-from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MarginLoss
+from ..losses import MARGIN_LOSSES, MarginLoss, bounded, fit_for
 from ..solvers.rate import find_period, find_t0, subsample, t0_rows
 from ..solvers.stochastic import Data, Stochastic
 from .one_vs_rest import OneVsRestClassifier
 from .validation import check_choice, check_positive
 
-# The exponential loss is left out: its curvature has no bound, so no rate is safe for it.
-LOSSES = (*CALIBRATED_LOSSES, "hinge")
 VARIANTS = ("corrected", "gauss_newton", "2008", "2008_literal")
 SLIDES = {"2008": True, "2008_literal": False}  # are ratios held?
 STABLE = 2.0  # with t0="auto" a step is held, per row, below this over F''(0)‖x_i‖²
@@ -106,7 +104,7 @@ class SGDQNClassifier(OneVsRestClassifier):
         self.random_state = random_state
 
     def _check(self) -> None:
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, fit_for(bounded, MARGIN_LOSSES))
         super()._check()
         check_choice("variant", self.variant, VARIANTS)
         check_positive("lam", self.lam, zero=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..curvature import CURVATURES, Curvature
-from ..losses import CALIBRATED_LOSSES, MarginLoss
+from ..losses import MARGIN_LOSSES, MarginLoss, fit_for, peaked_at_zero
 from ..solvers.stochastic import Data, Stochastic
 from ..solvers.theoretical import TheoreticalDescent
 from .one_vs_rest import OneVsRestClassifier
@@ -126,7 +126,7 @@ class SLNDClassifier(OneVsRestClassifier):
         self.random_state = random_state
 
     def _check(self) -> None:
-        check_choice("loss", self.loss, tuple(CALIBRATED_LOSSES))
+        check_choice("loss", self.loss, fit_for(peaked_at_zero, MARGIN_LOSSES))
         super()._check()
         check_choice("curvature", self.curvature, tuple(CURVATURES))
         if isinstance(self.step, str):
@@ -153,7 +153,7 @@ class SLNDClassifier(OneVsRestClassifier):
                 check_positive(name, getattr(self, name), kind=Integral)
 
     def _loss(self) -> MarginLoss:
-        return CALIBRATED_LOSSES[self.loss]
+        return MARGIN_LOSSES[self.loss]
 
     def _curvature(self) -> Curvature:
         damping = DAMPING if self.damping is None else self.damping

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..estimators.validation import check_choice, check_positive
 from ..labels import Codes
-from ..losses import CALIBRATED_LOSSES, MARGIN_LOSSES, MULTICLASS_LOSSES
+from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, fit_for, peaked_at_zero
 from ..problem import Weights, multiclass, one_vs_rest
 from ..rows import as_rows
 
@@ -61,7 +61,7 @@ class Options:
         if self.negatives not in (None, "all"):
             check_positive("negatives", self.negatives)
         if self.loss is not None:
-            check_choice("loss", self.loss, tuple(CALIBRATED_LOSSES))
+            check_choice("loss", self.loss, fit_for(peaked_at_zero, MARGIN_LOSSES))
         if self.prior is not None:
             check_choice("prior", self.prior, ("empirical", "uniform"))
 

@@ -17,7 +17,7 @@ EXTRA = 4  # columns beside those asked for: they take up what would slow the la
 LOST = {"f": 3e-4, "d": 1e-7}
 
 
-class Pairs(NamedTuple):
+class SingularVectors(NamedTuple):
     """N u_j = sigma_j v_j, approximately; the columns of U and V are orthonormal."""
 
     sigma: NDArray[np.float64]  # (k,) decreasing
@@ -25,13 +25,13 @@ class Pairs(NamedTuple):
     U: NDArray[Any]  # (d, k)
 
 
-def top_pairs(
+def top_singular_vectors(
     N: NDArray[Any],
     k: int,
     start: NDArray[Any] | None,
     accuracy: float,
     rng: np.random.Generator,
-) -> Pairs:
+) -> SingularVectors:
     """The k leading pairs, the first to `accuracy`; `start` (C, .) holds vectors near them."""
     C, d = N.shape
     lost = LOST[N.dtype.char]
@@ -67,4 +67,4 @@ def top_pairs(
         new = np.linalg.qr(new)[0]
     keep = sigma > lost * max(sigma[0], 1e-30)
     U = NtV[:, keep]
-    return Pairs(sigma[keep], V[:, keep], U / np.linalg.norm(U, axis=0))
+    return SingularVectors(sigma[keep], V[:, keep], U / np.linalg.norm(U, axis=0))

@@ -41,7 +41,7 @@ from ..problem.intercepts import newton_step
 from ..problem.tracenorm import Costs, Factors, costs, duality_gap, risk_gradient, singular_values
 from ..rows import DenseRows
 from .atoms import FEW, INNER, Atoms, Subspace
-from .lanczos import Pairs, top_pairs
+from .lanczos import SingularVectors, top_singular_vectors
 from .newton import look_at
 
 PAIRS = 32  # taken at a time
@@ -91,7 +91,7 @@ class RankOne:
         self.Z = np.zeros((problem.rows.shape[0], 0), dtype)  # X basis
         if len(start.theta):
             self.Z = self._products(start.U)
-        self.found: Pairs | None = None
+        self.found: SingularVectors | None = None
         # of a step along new atoms: the curvature of R is at most half the rows' mean square
         self.length = 2.0 / max(problem.squares, float(np.finfo(np.float32).tiny))
         self.here = look(problem, self.Z, start)
@@ -241,17 +241,17 @@ class RankOne:
             self.basis, self.Z = self.basis @ Q, self.Z @ Q
         self.atoms = Atoms(M, V, theta)
 
-    def _pairs(self, N: NDArray[Any]) -> Pairs:
+    def _pairs(self, N: NDArray[Any]) -> SingularVectors:
         """The leading pairs along which the objective falls: step 1."""
         accuracy = RELATIVE * self.lambda1 if self.epsilon is None else self.epsilon / 2.0
         before = None if self.found is None else self.found.V
-        self.found = top_pairs(N, self.n_pairs, before, accuracy, self.rng)
+        self.found = top_singular_vectors(N, self.n_pairs, before, accuracy, self.rng)
         worth = 0.0 if self.epsilon is None else self.epsilon / 2.0  # step 3's g <= -epsilon/2
         better = self.found.sigma > self.lambda1 + worth
         sigma, V, U = self.found
-        return Pairs(sigma[better], V[:, better], U[:, better])
+        return SingularVectors(sigma[better], V[:, better], U[:, better])
 
-    def _with_atoms(self, new: Pairs, towards: NDArray[Any]) -> Atoms:
+    def _with_atoms(self, new: SingularVectors, towards: NDArray[Any]) -> Atoms:
         """The atoms there are and the new ones; the basis grows by these, and where they turn to.
 
         X is read for the new directions of the basis.
