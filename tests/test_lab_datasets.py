@@ -284,7 +284,7 @@ def test_standard_preprocessing_is_that_of_the_slides():
         assert np.allclose(after, naive, atol=1e-6)
     assert prepared(split, "none") is split
     assert prepared(split_of(50), "standard").X_train.dtype == np.float32
-    with pytest.raises(ValueError, match="preprocess=.whiten. must be one of"):
+    with pytest.raises(ValueError, match="preprocess='whiten' must be one of"):
         prepared(split, "whiten")
 
 

@@ -175,11 +175,6 @@ class Multinomial:
         centred = b + W @ self.mean if self.intercept else np.zeros(len(W))
         return np.column_stack([W, centred]).astype(self.rows.dtype)
 
-    @property
-    def dense_row_bytes(self) -> int:
-        """Of a row held dense beside its scores."""
-        return max(self.rows.shape[1], self.n_classes) * self.rows.dtype.itemsize
-
     def sample(self, index: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Some rows, centred, and weights that make them stand for all."""
         w = self.w[index] * (self.total / self.w[index].sum())
