@@ -85,7 +85,8 @@ Damping = Annotated[
     float | None, typer.Option(help="Added to the curvature, in mean eigenvalues (slnd).")
 ]
 Preprocess = Annotated[
-    str, typer.Option(help="none, or standard: seed 002's scaling of columns and rows.")
+    str,
+    typer.Option(help="none, or standard: columns, then rows, scaled (Bordes and Bottou 2008)."),
 ]
 DataDir = Annotated[
     Path | None, typer.Option(help="The folder of mnist/ or fashion-mnist/; else SLENDER_DATA.")

@@ -99,7 +99,10 @@ def compare(
     hessian_samples: HessianSamples = None,
     damping: Damping = None,
     preprocess: Annotated[
-        str | None, typer.Option(help="none, or standard: seed 002's scaling of columns and rows.")
+        str | None,
+        typer.Option(
+            help="none, or standard: columns, then rows, scaled (Bordes and Bottou 2008)."
+        ),
     ] = None,
     data_dir: DataDir = None,
     resume: Annotated[
@@ -131,7 +134,7 @@ def compare(
         raise ValueError("--init-lr and --rates exclude each other; give one of them")
     names = _words("--dataset", dataset)
     if data_dir is not None and not any(needs_folder(name) for name in names):
-        raise ValueError(f"--data-dir is not used by --dataset {dataset}; leave it away")
+        raise ValueError(f"--data-dir is not used by --dataset {dataset}; remove it")
     if asked["preprocess"] not in (None, *PREPROCESSING):
         raise ValueError(f"--preprocess {preprocess} is not one of {', '.join(PREPROCESSING)}")
     if seeds < 1:
@@ -189,7 +192,7 @@ def _check_used(contenders: Any, given: dict[str, Any]) -> None:
         options = [getattr(each.options, name, each.rates) for each in contenders]
         if given[name] is not None and all(option is None for option in options):
             who = ", ".join(dict.fromkeys(each.opt for each in contenders))
-            raise ValueError(f"{flag(name)} is used by none of {who}; leave it away")
+            raise ValueError(f"{flag(name)} is used by none of {who}; remove it")
 
 
 def _words(option: str, text: str) -> tuple[str, ...]:

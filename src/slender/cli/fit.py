@@ -129,7 +129,10 @@ def fit(
     inner: Annotated[int | None, typer.Option(help="Moves on a row at a time (larank).")] = None,
     intercept: Annotated[
         bool | None,
-        typer.Option("--intercept/--no-intercept", help="Fit one; if not given, but tracenorm."),
+        typer.Option(
+            "--intercept/--no-intercept",
+            help="Fit an intercept (default: yes, except for tracenorm).",
+        ),
     ] = None,
     class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
     prior: Annotated[

@@ -230,7 +230,7 @@ def _check_penalty(penalty: str, given: dict[str, Any]) -> None:
     other = "trace" if penalty == "l2" else "l2"
     for flag in ONLY[other]:
         if given.get(flag.removeprefix("--").replace("-", "_")) is not None:
-            raise ValueError(f"{flag} belongs to --penalty {other}; leave it away")
+            raise ValueError(f"{flag} belongs to --penalty {other}; remove it")
     for name in ("lambda1", "lambda2"):
         if f"n_{name}" in given and f"{name}s" in given:
             raise ValueError(f"--n-{name} and --{name}s exclude each other; leave one away")

@@ -110,7 +110,7 @@ def run(
     options = Options.of(given)
     complete(opt, chosen, options)
     if data_dir is not None and not needs_folder(dataset):
-        raise ValueError(f"--data-dir is not used by --dataset {dataset}; leave it away")
+        raise ValueError(f"--data-dir is not used by --dataset {dataset}; remove it")
     if test_on is not None and dsq is None:
         raise ValueError("--test-on says what a model trained on codes is tested on; give --dsq")
     whole = load(dataset, data_dir)

@@ -58,7 +58,7 @@ class BCFWClassifier(SVMClassifier):
     objective_ : float
         Of coef_ and intercept_ as they are kept, computed in float64.
     trace_ : list of dict
-        A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
+        One record per pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), estimate (the mean of the blocks' objectives before their steps).
 
     Examples

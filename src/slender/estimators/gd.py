@@ -62,7 +62,7 @@ class GDClassifier(MultinomialClassifier):
     n_iter_ : int
         Passes over the data.
     trace_ : list of dict
-        A record a pass: seconds, passes, objective, gap.
+        One record per pass: seconds, passes, objective, gap.
 
     Examples
     --------

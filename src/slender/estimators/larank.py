@@ -70,7 +70,7 @@ class LaRankClassifier(SVMClassifier):
         As above, divided by C Σ_i c_i; of the rows at hand and of coef_ and intercept_ as they are
         kept, computed in float64.
     trace_ : list of dict
-        A record a pass: seconds, passes, objective, gap, dual, support (examples with a dual
+        One record per pass: seconds, passes, objective, gap, dual, support (examples with a dual
         coefficient), moves (that counted) and operations (products with a row of W), so far.
 
     Notes

@@ -16,9 +16,9 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Features on one scale, then every row of L2 norm 1.
 
     Dense features are brought to mean 0 and variance 1; sparse ones are divided by their largest
-    absolute value, and stay sparse.  A constant feature becomes 0 (sparse: ±1), a row of zeros
-    stays one.  float32 stays float32, anything narrower becomes it, and rows are read block by
-    block.
+    absolute value, and stay sparse.  A constant feature becomes 0 (sparse: ±1), and a row of
+    zeros stays zero.  float32 stays float32, anything narrower becomes it, and rows are read block
+    by block.
 
     Attributes
     ----------

@@ -69,7 +69,7 @@ class SLNDClassifier(OneVsRestClassifier):
     coef_ : array (n_classes, n_features); (1, n_features) for two classes
     intercept_, classes_, n_features_in_, n_iter_
     trace_ : list of dict
-        One record a pass: seconds (curvature and projection included), passes, objective.
+        One record per pass: seconds (curvature and projection included), passes, objective.
     step_ : float
         The step used, eta; absent for step="theory".
     rank_ : int

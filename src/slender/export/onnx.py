@@ -60,7 +60,7 @@ class _Graph:
         return name
 
     def unit_rows(self, X: str) -> str:
-        """x / ‖x‖; a row of zeros stays one."""
+        """x / ‖x‖; a row of zeros stays zero."""
         self.constant("columns", np.array([1]))
         self.constant("tiny", np.array(np.finfo(np.float32).tiny))
         self.node("ReduceL2", [X, "columns"], "norm", keepdims=1)

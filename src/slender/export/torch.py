@@ -25,7 +25,7 @@ def to_torch(model: Any) -> Any:
         return layer
 
     class Normalize(torch.nn.Module):  # type: ignore[misc, name-defined]
-        """x / ‖x‖; a row of zeros stays one."""
+        """x / ‖x‖; a row of zeros stays zero."""
 
         def forward(self, x: Any) -> Any:
             return torch.nn.functional.normalize(x, dim=-1)

@@ -275,7 +275,7 @@ def complete(opt: str, obj: str, options: Options, n: int = BATCH_SIZE) -> dict[
             if any(name in each.takes.values() for each in of.values())
         ]  # fmt: skip
         raise ValueError(
-            f"--opt {opt} does not use {flag(name)}: leave it away, or use --opt {', '.join(users)}"
+            f"--opt {opt} does not use {flag(name)}: remove it, or use --opt {', '.join(users)}"
         )
     whole = {**optimiser.defaults, **options.given()}
     if "batch_size" in whole and options.batch_size is None:

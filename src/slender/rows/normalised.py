@@ -10,7 +10,7 @@ from .blocks import row_squares, times_rows
 
 
 class NormalisedRows(Rows):
-    """Row i is x_i / ‖x_i‖; a row of zeros stays one."""
+    """Row i is x_i / ‖x_i‖; a row of zeros stays zero."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
