@@ -35,6 +35,8 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
         name, value, *grid = found.groups()
         if name not in options:
             return found[0]
+        if value == "None":
+            return f"no {options[name]}"  # the command has no word for None
         return f"{options[name]} {':'.join(grid) if grid[0] else value.strip(chr(39))}"
 
     def bare(found: re.Match[str]) -> str:

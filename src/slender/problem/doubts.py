@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from .softmax import FAST, TINY
 
-MORE = 4  # times its share of the pairs is what a part of the rows keeps: chance is not fair
+MORE = 4  # times its share of the pairs is what a part of the rows keeps: some hold more of them
 
 
 class Doubts(NamedTuple):

@@ -28,7 +28,8 @@ from ..rows.threads import each_part, matmul
 
 FEWEST, MOST = 1536, 2048  # rows, and an eighth of all in between
 BYTES, LEAST = 64 * 2**20, 16  # held dense with their scores; of very wide rows, so few
-CONTENDERS, PART = 64, 64  # where scores are too many; of so many rows one may then be looked at
+# With too many classes: a row keeps the scores of CONTENDERS, and one row in PART is looked at.
+CONTENDERS, PART = 64, 64
 # Where every row of the sample is already won, phi' only creeps towards 0, and what the sample's
 # slope differs from that of all rows may be more than is left of it: stop short of the root.
 SHORT = 0.05
