@@ -44,7 +44,7 @@ def bcfw_passes(library: ctypes.CDLL, problem: Any) -> tuple[Run, Run]:
     rows, U = as_rows(X), np.full(n, BOUND)
     sq = rows.sqnorms().astype(np.float64)
     data = bcfw.Data(rows, y, U, sq, 0.0)
-    solver = bcfw.FrankWolfe(1, averaging=True)
+    solver = bcfw.FrankWolfe(1, average=True)
 
     def slender() -> np.ndarray:
         state = solver.init(roomy(n), np.zeros((CLASSES, d), X.dtype))

@@ -59,9 +59,9 @@ def larank(dataset: Dataset, C: float, seed: int, tol: float = TOL) -> Any:
 
 
 def bcfw(dataset: Dataset, C: float, seed: int, tol: float = TOL) -> Any:
-    mu = 1 / (len(dataset.y_train) * C)
-    model = slender.BCFWClassifier(mu, tol=tol, passes=1000, fit_intercept=False, random_state=seed)
-    return model.fit(dataset.X_train, dataset.y_train)
+    lam = 1 / (len(dataset.y_train) * C)
+    settings = {"passes": 1000, "fit_intercept": False, "random_state": seed}
+    return slender.BCFWClassifier(lam, tol=tol, **settings).fit(dataset.X_train, dataset.y_train)
 
 
 OURS = {"larank": larank, "bcfw": bcfw}

@@ -96,7 +96,7 @@ def test_float32_rows_go_on_with_weights_of_float64(kind, b):
     X, y = problem(8)
     rows = as_rows(kind(X.astype(np.float32)))
     data = Data(rows, y, np.full(12, 1 / (12 * MU)), rows.sqnorms().astype(float), 0.0)
-    solver = FrankWolfe(b, averaging=True)
+    solver = FrankWolfe(b, average=True)
     state = solver.init(empty(12, 4), np.zeros((4, 5), np.float32))
     for _ in range(2):
         state = solver.sweep(state, data, np.arange(12), np.arange(-(-12 // b)))
@@ -182,7 +182,7 @@ def test_two_classes_have_one_row(data):
 def test_estimate_is_the_mean_of_blocks_objectives_before_their_steps():
     X, y = problem(6)
     model = BCFWClassifier(
-        MU, batch_size=4, passes=1, tol=None, averaging=False, fit_intercept=False, random_state=0
+        MU, batch_size=4, passes=1, tol=None, average=False, fit_intercept=False, random_state=0
     )
     model.fit(X, y)
     which = np.random.default_rng(0).permutation(3)
@@ -260,7 +260,7 @@ def test_a_weight_of_two_is_two_rows(estimator, fit_intercept, C):
     X *= np.random.default_rng(1).uniform(0.5, 3.0, (60, 1))  # the constant column would differ
     weight = np.random.default_rng(2).integers(0, 4, 60)
     weight[:C] = 3
-    penalty = {"mu": MU} if estimator is BCFWClassifier else {"C": 1 / (MU * weight.sum())}
+    penalty = {"lam": MU} if estimator is BCFWClassifier else {"C": 1 / (MU * weight.sum())}
     settings = {"tol": 3e-3, "passes": 2000, "fit_intercept": fit_intercept, "random_state": 0}
     a = estimator(**penalty, **settings).fit(X, y, weight)
     twice = np.repeat(np.arange(60), weight)
@@ -282,8 +282,8 @@ def test_saves_and_loads(data, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mu": 0}, "mu=0"),
-        ({"mu": -1.0}, "mu=-1.0"),
+        ({"lam": 0}, "lam=0"),
+        ({"lam": -1.0}, "lam=-1.0"),
         ({"batch_size": 10**6}, "batch_size=1000000 is more than the 1300 training rows"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"passes": 0}, "passes=0"),

@@ -50,8 +50,8 @@ METHOD_OPTIONS = {  # of each method: words, and what they set
         },
     ),
     "bcfw": (
-        "--mu 0.1 --batch-size 7 --tol 0.1 --no-average --passes 50",
-        {"mu": 0.1, "batch_size": 7, "tol": 0.1, "averaging": False, "passes": 50},
+        "--lam 0.1 --batch-size 7 --tol 0.1 --no-average --passes 50",
+        {"lam": 0.1, "batch_size": 7, "tol": 0.1, "average": False, "passes": 50},
     ),
     "tracenorm": (
         "--lambda1 0.05 --lambda2 0.001 --tol 0.01 --max-iter 50 --intercept",
@@ -84,7 +84,7 @@ def test_every_method(here, slender, method):
     ("words", "part"),
     [
         ("--method bcfw --C 9", "method bcfw does not support --C: use --method logistic"),
-        ("--method larank --mu 9", "method larank does not support --mu: use --method bcfw"),
+        ("--method larank --lam 9", "method larank does not support --lam: use --method sgd"),
         ("--method gd --average", "method gd does not support --average: use --method slnd"),
         ("--method sgd --memory 3", "method sgd does not support --memory: use --method olbfgs"),
         ("--method sgdqn --step 1", "method sgdqn does not support --step: use --method slnd"),

@@ -341,6 +341,21 @@ def test_a_document_nested_too_deeply(saved, depth):
         load_model(saved)
 
 
+def test_a_file_of_version_1_has_the_names_of_then(tmp_path):
+    model = slender.BCFWClassifier(0.5, average=False, random_state=0).fit(X, CODES)
+    save_model(model, tmp_path / "old")
+
+    def as_then(document, arrays):
+        params = document["params"]
+        document["version"], params["mu"] = 1, params.pop("lam")
+        params["averaging"] = params.pop("average")
+
+    forge(tmp_path / "old", as_then)
+    loaded = load_model(tmp_path / "old")
+    assert (loaded.lam, loaded.average) == (0.5, False)
+    same(loaded.predict(X), model.predict(X))
+
+
 def test_factors_and_settings_of_other_models_are_checked_too(tmp_path):
     path = tmp_path / "model"
     save_model(TraceNormClassifier(0.01).fit(X, CODES), path)

@@ -67,7 +67,7 @@ OTHER = {  # values to try, by the name of the parameter
     "validation": [0.3],
 }
 LESS = {  # to fit in milliseconds
-    "BCFWClassifier": {"mu": 0.3},
+    "BCFWClassifier": {"lam": 0.3},
     "GDClassifier": {"lam": 0.1, "passes": 30},
     "LaRankClassifier": {"C": 0.1, "passes": 20},
     "LinearProbe": {"Cs": 12, "tol": 1e-2},

@@ -100,14 +100,12 @@ def test_the_figures_are_those_of_the_estimator(opt, obj, classes, intercept):
     result = experiment(split, opt, obj, Options(**{**options, "epochs": 2}), seed=3)
     by_hand = {
         "lam": 0.02,
-        "mu": 0.02,
         "C": 1 / (200 * 0.02),
         "step": 0.05,
         "t0": 1 / (0.02 * 0.05),
         "batch_size": 16,
         "schedule": "constant",
-        "average": False,
-        "averaging": True,
+        "average": opt == "bcfw",
         "fit_intercept": intercept,
     }
     wanted = {name: of for name, of in by_hand.items() if name in optimiser.takes}

@@ -39,7 +39,7 @@ def claims(estimator, problem, X=None, **settings):
     C = (
         {"C": problem.C}
         if estimator is LaRankClassifier
-        else {"mu": 1 / (problem.total * problem.C)}
+        else {"lam": 1 / (problem.total * problem.C)}
     )
     model = estimator(
         **C, fit_intercept=problem.intercept, callbacks=[witness], random_state=0, **settings

@@ -30,7 +30,9 @@ from . import __version__
 from .storage import FileError, PathLike, plain_file, write_whole
 
 FORMAT = "slender-model"
-VERSION = 1
+VERSION = 2
+# Parameters as version 1 called them.
+RENAMED = {"BCFWClassifier": {"mu": "lam", "averaging": "average"}}
 ESTIMATORS = (
     "BCFWClassifier",
     "GDClassifier",
@@ -139,7 +141,10 @@ def _restore(document: Mapping[str, Any], arrays: Arrays) -> Any:
     name = document["estimator"]
     if name not in ESTIMATORS:
         raise FileError(f"a model of class {name}, which slender {__version__} does not know")
-    params = {key: _from_plain(value) for key, value in document["params"].items()}
+    renamed = RENAMED.get(name, {}) if document["version"] == 1 else {}
+    params = {
+        renamed.get(key, key): _from_plain(value) for key, value in document["params"].items()
+    }
     fitted = {
         **{key: _numbers(key, dtype, arrays[key]) for key, dtype in document["arrays"].items()},
         **{key: _strings(key, **entry) for key, entry in document["strings"].items()},

@@ -32,7 +32,6 @@ METHODS = {
     "bcfw": "BCFWClassifier",
     "tracenorm": "TraceNormClassifier",
 }
-ALIASES = {"average": "averaging"}  # of BCFWClassifier
 LAST = 5  # accuracies on --val that the summary shows
 
 
@@ -50,9 +49,8 @@ def fit(
         typer.Option("--C", help="Weight of the loss, as scikit-learn's (logistic, larank)."),
     ] = None,
     lam: Annotated[
-        float | None, typer.Option(help="L2 penalty, 1/(n C) (sgd, sgdqn, olbfgs, gd).")
+        float | None, typer.Option(help="L2 penalty, 1/(n C) (sgd, sgdqn, olbfgs, gd, bcfw).")
     ] = None,
-    mu: Annotated[float | None, typer.Option(help="The same (bcfw).")] = None,
     lambda1: Annotated[
         float | None,
         typer.Option("--lambda1", help="Trace norm; 0.003 of where W = 0 (tracenorm)."),
@@ -158,7 +156,6 @@ def fit(
     options = {
         "C": C,
         "lam": lam,
-        "mu": mu,
         "lambda1": lambda1,
         "lambda2": lambda2,
         "epsilon": epsilon,
@@ -246,21 +243,12 @@ def _estimator(method: str, options: dict[str, Any]) -> Any:
     classes = {name: getattr(slender, METHODS[name]) for name in METHODS}
     settings = {}
     for option, value in options.items():
-        names = {name: _parameter(cls, option) for name, cls in classes.items()}
-        own = names[method]
-        if own is not None:
-            settings[own] = value
-        else:
-            able = [name for name in names if names[name] is not None]
+        able = [name for name, cls in classes.items() if option in cls._get_param_names()]
+        if method not in able:
             flag = "--" + option.replace("_", "-")
             raise ValueError(f"method {method} does not support {flag}: use --method {able[0]}")
+        settings[option] = value
     return classes[method](**settings)
-
-
-def _parameter(cls: Any, option: str) -> str | None:
-    """What the class calls this option; None if it has no such parameter."""
-    names = cls._get_param_names()
-    return next((name for name in (option, ALIASES.get(option)) if name in names), None)
 
 
 def _bar(title: str, model: Any, quiet: bool) -> Bar:

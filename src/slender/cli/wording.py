@@ -9,7 +9,6 @@ ALIASES = {
     "Cs": "cs",
     "random_state": "seed",
     "fit_intercept": "intercept",
-    "averaging": "average",
     "passes": "epochs",
     "lam": "mu",
 }

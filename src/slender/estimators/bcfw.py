@@ -21,14 +21,14 @@ class BCFWClassifier(SVMClassifier):
 
     Minimises the practical's objective, Crammer and Singer's hinge and a penalty:
 
-        1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i } + mu/2 ‖W‖²,       s = W x,  n = Σ_i c_i
+        1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i } + lam/2 ‖W‖²,       s = W x,  n = Σ_i c_i
 
-    mu = 1/(n C) of LIBLINEAR's and scikit-learn's Crammer-Singer SVM.  A row of weight 2 is two
+    lam = 1/(n C) of LIBLINEAR's and scikit-learn's Crammer-Singer SVM.  A row of weight 2 is two
     rows.
 
     Parameters
     ----------
-    mu : float, default 0.01
+    lam : float, default 0.01
         The penalty.
     batch_size : int or None
         Examples a step, b: 1 is Algorithm 4, n is Frank-Wolfe over all (Algorithm 1).  None: 1,
@@ -38,7 +38,7 @@ class BCFWClassifier(SVMClassifier):
         Times over the data, at most.
     tol : float or None, default 1e-2
         Stop when the gap is at most this share of the objective; None: after `passes`.
-    averaging : bool, default True
+    average : bool, default True
         Average the iterates, weights growing linearly.
     fit_intercept : bool, default True
         The weight of a constant column as large as a typical row, penalised like the others; the
@@ -75,22 +75,22 @@ class BCFWClassifier(SVMClassifier):
 
     def __init__(
         self,
-        mu: float = 0.01,
+        lam: float = 0.01,
         *,
         batch_size: int | None = None,
         passes: int = 50,
         tol: float | None = 1e-2,
-        averaging: bool = True,
+        average: bool = True,
         fit_intercept: bool = True,
         class_weight: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.mu = mu
+        self.lam = lam
         self.batch_size = batch_size
         self.passes = passes
         self.tol = tol
-        self.averaging = averaging
+        self.average = average
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.callbacks = callbacks
@@ -112,10 +112,10 @@ class BCFWClassifier(SVMClassifier):
             rows = examples.rows
             sq = row_squares(rows)
             bias = self._constant(sq, examples)
-            U = examples.weight / (examples.total * self.mu)
+            U = examples.weight / (examples.total * self.lam)
             data = Data(rows, examples.y, U, sq + bias**2, bias)
             form, terms = Multiclass(examples.y), Terms(U, data.sq, bias)
-            solver = FrankWolfe(self.batch_size or 1, bool(self.averaging))
+            solver = FrankWolfe(self.batch_size or 1, bool(self.average))
             W = np.zeros((C, rows.shape[1]), rows.dtype)
             state = solver.init(empty(rows.shape[0], C), W)
         kept, best = Kept(W, state.b), 0.0
@@ -126,7 +126,7 @@ class BCFWClassifier(SVMClassifier):
             which = rng.permutation(solver.n_blocks(len(active)))
             state = solver.sweep(state, data, active, which)
             losses, squares = state.numbers[[LOSS, SQUARES]]
-            estimate = self.mu * (losses + 0.5 * squares / len(active))
+            estimate = self.lam * (losses + 0.5 * squares / len(active))
 
             dual = dual_point(form, rows, terms, state.patterns, C)
             state = restarted(state, dual.W, dual.b)
@@ -138,9 +138,9 @@ class BCFWClassifier(SVMClassifier):
                 state = widened(state, dual.W)
             return {
                 "estimate": float(estimate),
-                "objective": self.mu * primal.value,
-                "gap": self.mu * gap,
-                "dual": self.mu * best,
+                "objective": self.lam * primal.value,
+                "gap": self.lam * gap,
+                "dual": self.lam * best,
                 "support": float(len(support(state.patterns))),
             }
 
@@ -161,7 +161,7 @@ class BCFWClassifier(SVMClassifier):
         return Kept(W.astype(dtype), (bias * b).astype(dtype))
 
     def _check(self) -> None:
-        check_positive("mu", self.mu)
+        check_positive("lam", self.lam)
         if self.batch_size is not None:
             check_positive("batch_size", self.batch_size, kind=Integral)
         super()._check()

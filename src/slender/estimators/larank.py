@@ -224,7 +224,7 @@ class LaRankClassifier(SVMClassifier):
             visits = np.flatnonzero(examples.weight)
             visits = visits[visits >= n_kept]
             ascent = Ascent(form, rows, terms, solver, patterns, n_rows, visits, bool(self.active))
-        mu = 1.0 / (self._total_seen * self.C)
+        lam = 1.0 / (self._total_seen * self.C)
 
         def epoch() -> Record:
             ascent.sweep(self._rng)
@@ -232,9 +232,9 @@ class LaRankClassifier(SVMClassifier):
             patterns, counters = ascent.state.patterns, ascent.state.counters
             record = {
                 # rows of earlier calls that are gone had no loss when they were seen
-                "objective": mu * proof.primal.value,
-                "gap": mu * proof.gap if self._n_seen == examples.n else np.inf,
-                "dual": mu * proof.best,
+                "objective": lam * proof.primal.value,
+                "gap": lam * proof.gap if self._n_seen == examples.n else np.inf,
+                "dual": lam * proof.best,
                 "support": float(len(support(patterns))),
                 "moves": float(counters[MOVES]),
                 "operations": float(counters[OPERATIONS]),

@@ -224,9 +224,9 @@ OPTIMISERS: dict[str, dict[str, Optimiser]] = {
             "BCFWClassifier",
             CRAMMER_SINGER,
             {
-                "mu": "mu",
+                "lam": "mu",
                 "batch_size": "batch_size",
-                "averaging": "average",
+                "average": "average",
                 "fit_intercept": "intercept",
             },
             ALL_EPOCHS,
@@ -280,7 +280,7 @@ def complete(opt: str, obj: str, options: Options, n: int = BATCH_SIZE) -> dict[
     whole = {**optimiser.defaults, **options.given()}
     if "batch_size" in whole and options.batch_size is None:
         whole["batch_size"] = min(BATCH_SIZE, n)
-    if whole.get("mu") == 0 and optimiser.takes.keys() & {"C", "t0", "mu"}:
+    if whole.get("mu") == 0 and (opt == "bcfw" or optimiser.takes.keys() & {"C", "t0"}):
         raise ValueError(f"--mu 0: --opt {opt} needs a penalty; give a number > 0")
     return whole
 
@@ -290,7 +290,7 @@ def estimator(opt: str, obj: str, options: Mapping[str, Any], n: int, seed: int)
     _, optimiser = choose(opt, obj)
     mu, init_lr = options.get("mu"), options.get("init_lr")
     named = {**options, "lam": mu, "step": init_lr}
-    named |= {"fit_intercept": options.get("intercept"), "averaging": options.get("average")}
+    named["fit_intercept"] = options.get("intercept")
     if mu:
         named["C"] = 1.0 / (n * mu)
         named["t0"] = None if init_lr is None else 1.0 / (mu * init_lr)

@@ -2,7 +2,7 @@
 
 Visits.  The gap is a sum over examples,
 
-    primal - dual  =  mu Σ_i max_δ { δᵀg_i : β_i + δ feasible },
+    primal - dual  =  lam Σ_i max_δ { δᵀg_i : β_i + δ feasible },
 
 so that the next pass need only visit as fresh ones those that hold nearly all of it.  The parts
 are to the digits of the scores; the gap itself is proved in duality.py.
@@ -44,7 +44,7 @@ PATIENCE = 5
 
 
 class Proof(NamedTuple):
-    """What a pass came to, in units of 1/mu."""
+    """What a pass came to, in units of 1/lam."""
 
     primal: Primal
     dual: Dual

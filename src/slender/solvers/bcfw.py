@@ -9,9 +9,9 @@ With the dual of patterns.py and a block B of examples, Algorithm 5 reads
 
 where the sheet keeps w_B = Σ β_i x_iᵀ (C d numbers a block), this keeps β (a few numbers an
 example), so that blocks of one example, Algorithm 4, cost no more memory than large ones.  The
-sheet's step 3 is the same number: Σ δᵀg = (-mu (w_s - w_B)ᵀ w + l_s - l_B)/mu and D = w_s - w_B.
+sheet's step 3 is the same number: Σ δᵀg = (-lam (w_s - w_B)ᵀ w + l_s - l_B)/lam and D = w_s - w_B.
 Where ‖D‖ = 0, γ is 1 if the numerator is positive (rows of zeros), else 0.  Σ_i δ_iᵀ g_i summed
-over all blocks at one W, times mu, is Frank-Wolfe's duality gap.
+over all blocks at one W, times lam, is Frank-Wolfe's duality gap.
 
 Averaging weighs the iterate of step t by t (ρ = 2/(t+2)).  It costs one more step in the rows that
 move: with Δ_t the t-th move,
@@ -63,7 +63,7 @@ class Data(NamedTuple):
 
     rows: Rows
     y: NDArray[np.int32]  # (n,)
-    U: NDArray[np.float64]  # (n,) the bound of each example, c_i/(mu Σ c)
+    U: NDArray[np.float64]  # (n,) the bound of each example, c_i/(lam Σ c)
     sq: NDArray[np.float64]  # (n,) ‖[x_i, bias]‖²
     bias: float
 
@@ -73,14 +73,14 @@ class FrankWolfe:
     """Settings."""
 
     batch_size: int = 1
-    averaging: bool = True
+    average: bool = True
 
     def n_blocks(self, n: int) -> int:
         """M = ceil(n / b)."""
         return -(-n // self.batch_size)
 
     def init(self, patterns: Patterns, W: NDArray[Any]) -> State:
-        late = np.zeros((len(W) if self.averaging else 0, W.shape[1]), W.dtype)
+        late = np.zeros((len(W) if self.average else 0, W.shape[1]), W.dtype)
         b, late_b = np.zeros(len(W)), np.zeros(len(W))
         return State(W, b, late, late_b, patterns, np.zeros(4))
 
@@ -118,7 +118,7 @@ class FrankWolfe:
     def solution(self, state: State) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """W and b, averaged if that was asked for."""
         steps = state.numbers[STEPS]
-        if not self.averaging or steps == 0:
+        if not self.average or steps == 0:
             return state.W.copy(), state.b.copy()
         share = 2.0 / (steps * (steps + 1.0))
         return state.W - state.late * state.W.dtype.type(share), state.b - state.late_b * share

@@ -1,7 +1,7 @@
 """The SVM's duality gap, proved in spite of rounding.
 
-Symbols as in patterns.py; sums are in units of 1/mu.  W are the weights the model keeps, float32 if
-its rows are, and β the dual coefficients, float64.  Weak duality holds for any pair of them,
+Symbols as in patterns.py; sums are in units of 1/lam.  W are the weights the model keeps, float32
+if its rows are, and β the dual coefficients, float64.  Weak duality holds for any pair of them,
 
     P(W) - P*  <=  P(W) - D(β),    P = ½ ‖W‖² + Σ U_i loss_i,    D = Σ β_i^{y_i} - ½ ‖Σ β_i x_iᵀ‖²
 

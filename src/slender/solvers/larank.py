@@ -107,7 +107,7 @@ class LaRank:
     def lowered(self, share: float) -> "LaRank | None":
         """The thresholds' next values when nothing moves; None if they are not in the way.
 
-        `share` is the gap in units of mu Σ U_i: what tau would be if it held back all of it.
+        `share` is the gap in units of lam Σ U_i: what tau would be if it held back all of it.
         """
         if self.tau > 0.5 * share:
             return replace(self, tau=0.01 * share)

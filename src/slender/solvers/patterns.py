@@ -1,11 +1,11 @@
 """The dual of the linear SVM, one pattern an example, shared by LaRank and Frank-Wolfe.
 
-    primal   mu/2 ‖W‖² + 1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i },        s_i = W x_i
-    dual     mu ( Σ_i β_i^{y_i} - ‖W‖²/2 ),      W = Σ_i β_i x_iᵀ                        (C, d)
-             over Σ_k β_i^k = 0,  β_i^k <= U_i 1[k = y_i],  U_i = c_i/(n mu), n = Σ c
+    primal   lam/2 ‖W‖² + 1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i },        s_i = W x_i
+    dual     lam ( Σ_i β_i^{y_i} - ‖W‖²/2 ),      W = Σ_i β_i x_iᵀ                        (C, d)
+             over Σ_k β_i^k = 0,  β_i^k <= U_i 1[k = y_i],  U_i = c_i/(n lam), n = Σ c
 
 (seed 003 has α in a simplex instead: β_i = U_i (e_{y_i} - α_i).)  The gradient of the dual in β_i^k
-is, up to mu, g_ik = 1[k = y_i] - s_ik, so that the most violated class is the argmin of g.  Weak
+is, up to lam, g_ik = 1[k = y_i] - s_ik, so that the most violated class is the argmin of g.  Weak
 duality makes primal - dual a bound on how far either is from its optimum.
 
 A binary problem as in seed 002 has one class row and one coefficient an example, β_i = ± α_i with
