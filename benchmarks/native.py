@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -27,7 +28,7 @@ from slender.losses import Logistic
 from slender.problem import Weights
 from slender.rows import as_rows
 from slender.solvers.sampling import Visits
-from slender.solvers.stochastic import Data, Stochastic, sweep
+from slender.solvers.stochastic import Stochastic, StochasticData, sweep
 
 from . import machine
 from .native_svm import bcfw_passes, larank_passes
@@ -62,23 +63,28 @@ def planted(n: int, d: int, dtype: Any, seed: int = 0) -> Problem:
 
 
 def stochastic(
-    descent: Stochastic, library: ctypes.CDLL, problem: Problem, *numbers: Any
+    descent: Callable[[StochasticData], Stochastic],
+    library: ctypes.CDLL,
+    problem: Problem,
+    *numbers: Any,
 ) -> tuple[Run, Run]:
     """(slender, C++) for one metric of the stochastic loop; `numbers` are the C++ loop's own."""
     n, d = problem.X.shape
     rows = as_rows(problem.X)
     weights = Weights(np.ones(n, problem.X.dtype), np.ones(1), np.ones(1))
     labels = Codes(problem.codes, 1)
-    data = Data(rows, labels, np.arange(n), rows.sqnorms(), weights)
-    step = descent._step(data, np.array([n]))
+    coordinates: Any = None  # the rows are taken as they are
+    data = StochasticData(rows, labels, np.arange(n), rows.sqnorms(), weights, 1, coordinates)
+    solver = descent(data)
+    step = solver._lengths
     all_of_them = np.array([[0]]), np.array([[n]]), np.arange(n, dtype=np.int32)
     visits = Visits(problem.order, *all_of_them)
     X, index = rows.take(problem.order)
 
     def slender() -> np.ndarray:
-        state = descent.init(1, d, rows.dtype)
-        sweep(descent.loss, X, index, labels, visits, step, weights, state.metric, state.iterate)
-        return descent.solution(state)[0][0]
+        state = solver.init(np.random.default_rng(0))
+        sweep(solver.loss, X, index, labels, visits, step, weights, state.metric, state.iterate)
+        return solver.weights(state)[0][0]
 
     signs = np.where(problem.codes == 1, 1, -1).astype(np.int8)
     c_problem = CProblem(
@@ -109,10 +115,10 @@ class CIterate(ctypes.Structure):
     _fields_ = (("w", ctypes.c_void_p), ("b", ctypes.c_double), ("total", ctypes.c_double))
 
 
-def descent(eta: float, decay: float, metric: Metric) -> Stochastic:
-    return Stochastic(
-        Logistic(), eta, decay=decay, lam=LAM, beta=BETA, cap=2.0, average=False, metric=metric
-    )
+def descent(eta: float, decay: float, metric: Metric) -> Callable[[StochasticData], Stochastic]:
+    """The solver of some data."""
+    steps = {"eta": eta, "decay": decay, "lam": LAM, "beta": BETA, "cap": 2.0}
+    return partial(Stochastic, loss=Logistic(), average=False, metric=metric, **steps)  # type: ignore[arg-type]
 
 
 def sgd(library: ctypes.CDLL, problem: Problem) -> tuple[Run, Run]:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from slender.rows import as_rows
-from slender.solvers import bcfw, larank
+from slender.solvers import bcfw
 from slender.solvers.directions import Multiclass
+from slender.solvers.duality import SVMProblem
+from slender.solvers.larank_sweep import Rules
 from slender.solvers.patterns import Patterns, empty, with_slots
 
 CLASSES = 10
@@ -43,12 +45,11 @@ def bcfw_passes(library: ctypes.CDLL, problem: Any) -> tuple[Run, Run]:
     n, d = X.shape
     rows, U = as_rows(X), np.full(n, BOUND)
     sq = rows.sqnorms().astype(np.float64)
-    data = bcfw.Data(rows, y, U, sq, 0.0)
-    solver = bcfw.FrankWolfe(1, average=True)
+    solver = bcfw.FrankWolfe(SVMProblem(Multiclass(y), rows, U, sq, 0.0, CLASSES), average=True)
 
     def slender() -> np.ndarray:
-        state = solver.init(roomy(n), np.zeros((CLASSES, d), X.dtype))
-        return solver.sweep(state, data, np.arange(n), order).W
+        iterate = solver.at(roomy(n), np.zeros((CLASSES, d), X.dtype))
+        return solver.sweep(iterate, np.arange(n), order).W
 
     def native() -> np.ndarray:
         W, late = (np.zeros((CLASSES, d), X.dtype) for _ in range(2))
@@ -59,14 +60,14 @@ def bcfw_passes(library: ctypes.CDLL, problem: Any) -> tuple[Run, Run]:
     return slender, native
 
 
-def larank_passes(library: ctypes.CDLL, problem: Any) -> tuple[Run, Run]:
-    X, y, order = problem.X, many_classes(problem.X), problem.order
+def larank_passes(library: ctypes.CDLL, given: Any) -> tuple[Run, Run]:
+    X, y, order = given.X, many_classes(given.X), given.order
     if X.dtype == np.float64:  # to compare weights: before rounding settles a tie either way
         X, y, order = X[:FEW], y[:FEW], order[order < FEW]
     n, d = X.shape
     rows, U = as_rows(X), np.full(n, BOUND)
-    data = larank.Data(U, rows.sqnorms().astype(np.float64))
-    solver = larank.LaRank()
+    sq = rows.sqnorms().astype(np.float64)
+    problem, rules = SVMProblem(Multiclass(y), rows, U, sq, 0.0, CLASSES), Rules()
     kernel_rows, _ = rows.take(np.arange(n))
     draws = np.random.default_rng(0).random(50 * n)
 
@@ -77,17 +78,14 @@ def larank_passes(library: ctypes.CDLL, problem: Any) -> tuple[Run, Run]:
             return draws
 
     def slender() -> np.ndarray:
-        state = solver.init(roomy(n), np.zeros((CLASSES, d), X.dtype), np.zeros(CLASSES))
-        form = Multiclass(y)
-        return solver.sweep_over(form, state, kernel_rows, data, order, Drawn()).W  # type: ignore[arg-type]
+        state = rules.init(roomy(n), np.zeros((CLASSES, d), X.dtype), np.zeros(CLASSES))
+        return rules.sweep_over(problem, state, kernel_rows, order, Drawn()).W  # type: ignore[arg-type]
 
-    limits = *map(ctypes.c_double, (solver.tau, solver.kappa)), ctypes.c_int64(solver.inner)
+    limits = *map(ctypes.c_double, (rules.tau, rules.kappa)), ctypes.c_int64(rules.inner)
 
     def native() -> np.ndarray:
         W, beta = np.zeros((CLASSES, d), X.dtype), np.zeros((n, CLASSES))
-        library.run(
-            *pointers(X), *shape(X), *pointers(order, y, U, data.sq, W, beta, draws), *limits
-        )
+        library.run(*pointers(X), *shape(X), *pointers(order, y, U, sq, W, beta, draws), *limits)
         return W
 
     return slender, native

@@ -26,7 +26,7 @@ import slender
 from slender.estimators.splits import stratified
 from slender.lab.datasets import Dataset
 from slender.solvers.loop import Clock
-from slender.solvers.tracepath import LOOSER
+from slender.solvers.path import LOOSER
 
 from . import command, machine, objective
 from .fista import fista
@@ -179,7 +179,7 @@ def race(
 def warm_up(problem: Problem) -> None:
     """Compiles the kernels of both sides."""
     few = Problem(first_rows(problem.dataset, WARM_UP_ROWS), problem.lambda1, problem.lambda2)
-    few.slender(0, max_iter=3)
+    few.slender(0, passes=6)
     next(iter(fista(few.dataset.X_train, few.codes, len(few.classes), few.lambda1, few.lambda2)))
 
 

@@ -15,7 +15,9 @@ from slender.lab.datasets import digits
 from slender.losses import CrammerSinger
 from slender.problem import multiclass
 from slender.rows import as_rows
-from slender.solvers.bcfw import Data, FrankWolfe, restarted, widened
+from slender.solvers.bcfw import FrankWolfe, restarted, widened
+from slender.solvers.directions import Multiclass
+from slender.solvers.duality import SVMProblem
 from slender.solvers.patterns import empty, largest, primal_weights
 
 MU = 0.05
@@ -40,19 +42,19 @@ def problem(seed=0, n=12, d=5, C=4):
     return rng.normal(size=(n, d)) + np.eye(C, d)[y], y.astype(np.int32)
 
 
-def solve(X, y, C, batch_size, passes, which, averaging=False, weight=None, mu=MU):
+def solve(X, y, C, batch_size, passes, which, averaging=False, weight=None, lam=MU):
     """The solver's (W, Σ β^y), block after block in this order, `passes` times."""
     n = X.shape[0]
     weight = np.ones(n) if weight is None else weight
     rows = as_rows(X)
-    data = Data(rows, y, weight / (n * mu), rows.sqnorms(), 0.0)
-    solver = FrankWolfe(batch_size, averaging)
-    state = solver.init(empty(n, C), np.zeros((C, X.shape[1])))
+    problem = SVMProblem(Multiclass(y), rows, weight / (n * lam), rows.sqnorms(), 0.0, C)
+    solver = FrankWolfe(problem, batch_size, averaging)
+    iterate = solver.at(empty(n, C), np.zeros((C, X.shape[1])))
     for _ in range(passes):
-        state = solver.sweep(state, data, np.arange(n), which)
-    rebuilt, _ = primal_weights(rows, state.patterns, C, 0.0)
-    np.testing.assert_allclose(rebuilt, state.W, atol=1e-10)  # β and W never part
-    return solver.solution(state)[0], largest(state.patterns).sum()
+        iterate = solver.sweep(iterate, np.arange(n), which)
+    rebuilt, _ = primal_weights(rows, iterate.patterns, C, 0.0)
+    np.testing.assert_allclose(rebuilt, iterate.W, atol=1e-10)  # β and W never part
+    return solver.averaged(iterate)[0], largest(iterate.patterns).sum()
 
 
 def blocks_of(n, b, which, passes):
@@ -95,15 +97,15 @@ def test_algorithms_2_3_and_4_are_algorithm_5_with_blocks_of_one(algorithm):
 def test_float32_rows_go_on_with_weights_of_float64(kind, b):
     X, y = problem(8)
     rows = as_rows(kind(X.astype(np.float32)))
-    data = Data(rows, y, np.full(12, 1 / (12 * MU)), rows.sqnorms().astype(float), 0.0)
-    solver = FrankWolfe(b, average=True)
-    state = solver.init(empty(12, 4), np.zeros((4, 5), np.float32))
+    U, sq = np.full(12, 1 / (12 * MU)), rows.sqnorms().astype(float)
+    solver = FrankWolfe(SVMProblem(Multiclass(y), rows, U, sq, 0.0, 4), b, average=True)
+    state = solver.at(empty(12, 4), np.zeros((4, 5), np.float32))
     for _ in range(2):
-        state = solver.sweep(state, data, np.arange(12), np.arange(-(-12 // b)))
+        state = solver.sweep(state, np.arange(12), np.arange(-(-12 // b)))
         V, v = primal_weights(rows, state.patterns, 4, 0.0)
         np.testing.assert_allclose(state.W, V, atol=1e-5)
         state = widened(restarted(state, V, v), V)
-    state = solver.sweep(state, data, np.arange(12), np.arange(-(-12 // b)))
+    state = solver.sweep(state, np.arange(12), np.arange(-(-12 // b)))
     np.testing.assert_allclose(state.W, primal_weights(rows, state.patterns, 4, 0.0)[0], atol=1e-12)
 
 

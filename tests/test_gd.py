@@ -13,6 +13,7 @@ import naive_batch
 from slender import GDClassifier, LogisticClassifier, load_model, save_model
 from slender.lab.datasets import digits, planted
 from slender.problem import Multinomial
+from slender.problem.linear import two_rows
 from slender.rows import as_rows, threads
 from slender.solvers import gradient
 from slender.solvers.gradient import GradientDescent, largest_eigenvalue, lipschitz
@@ -133,7 +134,7 @@ def test_what_theory_promises(name, weighted):
     assert (np.diff(objective) <= 1e-14).all()
     C = (2.0 if classes == 2 else 1.0) / (lam * len(y))
     best = LogisticClassifier(C, tol=1e-8).fit(X, y, sample_weight=weight)
-    W, b = best._both_rows()
+    W, b = two_rows(best.coef_, best.intercept_)
     L = 1.0 / model.step_
     t = np.arange(1, 200)
     start = np.log(np.bincount(np.unique(y, return_inverse=True)[1], weight))
@@ -260,9 +261,9 @@ def test_bad_data_is_named():
 def test_settings_and_state_are_apart():
     X, y = blobs()
     problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(120, 1 / 120), 4)
-    descent = GradientDescent(eta=0.1, lam=0.01)
-    a, b = descent.init(problem), descent.init(problem)
-    for epoch in descent.epochs(problem, a, 5):
-        epoch()
+    descent = GradientDescent(problem, eta=0.1, lam=0.01)
+    a, b = (descent.init(np.random.default_rng(0)) for _ in range(2))
+    for _ in range(5):
+        descent.step(a)
     np.testing.assert_array_equal(b.theta, 0)
     assert a.objective < np.log(4)

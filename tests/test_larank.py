@@ -18,7 +18,8 @@ from slender.losses import CrammerSinger
 from slender.problem import multiclass
 from slender.rows import as_rows
 from slender.solvers.directions import Binary, Multiclass
-from slender.solvers.larank import DRAWS, MOVES, Data, LaRank
+from slender.solvers.duality import SVMProblem
+from slender.solvers.larank_sweep import DRAWS, MOVES, Rules
 from slender.solvers.patterns import empty, largest, primal_weights, spread
 
 
@@ -43,13 +44,13 @@ def problem(seed=0, n=40, d=6, C=7):
 
 def solve(solver, form, X, U, n_rows, passes=1, seed=0, n_fresh=None):
     rows = as_rows(X)
-    data = Data(U, rows.sqnorms().astype(float))
+    problem = SVMProblem(form, rows, U, rows.sqnorms().astype(float), 0.0, n_rows)
     kernel_rows, _ = rows.take(np.arange(X.shape[0]))
     state = solver.init(empty(X.shape[0], n_rows), np.zeros((n_rows, X.shape[1])), np.zeros(n_rows))
     rng = np.random.default_rng(seed)
     for _ in range(passes):
         order = rng.permutation(X.shape[0])[:n_fresh]
-        state = solver.sweep_over(form, state, kernel_rows, data, order, rng)
+        state = solver.sweep_over(problem, state, kernel_rows, order, rng)
     return state
 
 
@@ -60,7 +61,7 @@ def solve(solver, form, X, U, n_rows, passes=1, seed=0, n_fresh=None):
 def test_one_pass_equals_the_naive_twin(kind, adaptive, inner, skip_bound):
     X, y = problem()
     U = np.random.default_rng(5).uniform(0.2, 1.0, len(y))
-    solver = LaRank(1e-4, 1e-6, inner, adaptive, skip_bound)
+    solver = Rules(1e-4, 1e-6, inner, adaptive, skip_bound)
     # few enough that rounding, which settles a tie now and then, has not yet parted the two
     state = solve(solver, Multiclass(y), kind(X), U, 7, n_fresh=20)
     twin = naive.LaRank(X, y, 7, U, 1e-4, 1e-6, inner, skip_bound)
@@ -78,7 +79,7 @@ def test_many_classes_equal_the_naive_twin():
     """More than MANY: a move looks at the few classes that can move only."""
     X, y = problem(9, n=120, C=40)
     U = np.random.default_rng(5).uniform(0.2, 1.0, len(y))
-    state = solve(LaRank(inner=3), Multiclass(y), X, U, 40, n_fresh=60)
+    state = solve(Rules(inner=3), Multiclass(y), X, U, 40, n_fresh=60)
     twin = naive.LaRank(X, y, 40, U, 1e-4, 1e-6, 3, True)
     rng = np.random.default_rng(0)
     twin.sweep(rng.permutation(len(y))[:60], rng.random(DRAWS), True)
@@ -92,7 +93,7 @@ def test_binary_process_is_the_slides_step():
     X, y = problem(1, C=2)
     sign = np.where(y == 1, 1, -1).astype(np.int8)
     U = np.full(len(y), 0.3)
-    solver = LaRank(tau=1e-12, kappa=1e-12)
+    solver = Rules(tau=1e-12, kappa=1e-12)
     rows = as_rows(X)
     state = solver.init(empty(len(y), 1), np.zeros((1, X.shape[1])), np.zeros(1))
     # a fresh list of draws of 0 always answers "process": plain clipped coordinate ascent
@@ -103,10 +104,9 @@ def test_binary_process_is_the_slides_step():
             return np.zeros(size)
 
     state = solver.sweep_over(
-        Binary(sign),
+        SVMProblem(Binary(sign), rows, U, rows.sqnorms(), 0.0, 1),
         state,
         rows.take(np.arange(len(y)))[0],
-        Data(U, rows.sqnorms()),
         order,
         Zeros(),
     )
@@ -120,7 +120,7 @@ def test_without_reprocess_fresh_examples_are_all_that_is_visited():
     X, y = problem(3, C=2)
     sign = np.where(y == 1, 1, -1).astype(np.int8)
     U = np.full(len(y), 0.5)
-    solver = LaRank(1e-12, 1e-12, reprocess=False)
+    solver = Rules(1e-12, 1e-12, reprocess=False)
     state = solve(solver, Binary(sign), X, U, 1)
     order = np.random.default_rng(0).permutation(len(y))
     _, w = naive.binary_coordinate(X, sign, U, order)
@@ -182,7 +182,7 @@ def test_moves_stay_below_the_slides_bound(form):
     X, y = problem(3, C=2 if form == "binary" else 7)
     U = np.full(len(y), 0.5)
     tau, kappa = 0.2, 0.05
-    solver = LaRank(tau=tau, kappa=kappa)
+    solver = Rules(tau=tau, kappa=kappa)
     if form == "binary":
         made, rows, nu2 = Binary(np.where(y == 1, 1, -1).astype(np.int8)), 1, 1.0
     else:
@@ -237,7 +237,7 @@ def test_a_second_pass_reuses_the_coefficients_of_the_first(data):
     X, y, *_ = data
     n = 200
     X, y = X[:n].astype(float), y[:n].astype(np.int32)
-    state = solve(LaRank(), Multiclass(y), X, np.ones(n), 10, passes=5)
+    state = solve(Rules(), Multiclass(y), X, np.ones(n), 10, passes=5)
     beta = np.zeros((n, 10))
     spread(state.patterns, 0, beta)
     own = np.eye(10)[y]

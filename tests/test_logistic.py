@@ -16,8 +16,10 @@ from slender import LogisticClassifier, load_model, save_model
 from slender.lab.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.certificate import blurred, hopeful
+from slender.problem.linear import two_rows
 from slender.rows import as_rows
-from slender.solvers.newton import QuasiNewton
+from slender.solvers.newton import Newton
+from slender.solvers.quasinewton import begin, descend
 
 
 @parametrize_with_checks([LogisticClassifier()])
@@ -84,7 +86,7 @@ def test_the_gap_is_proved_and_true(name, C):
         # sum over classes is 0 at the optimum, so the two-row and one-row forms agree
         rival = LogisticRegression(C=C, tol=1e-12, max_iter=10**5).fit(dense(X), y)
         optimum = naive.multinomial(dense(X), codes, w, rival.coef_, rival.intercept_, lam)
-    W, b = model._both_rows()
+    W, b = two_rows(model.coef_, model.intercept_)
     objective = naive.multinomial(dense(X), codes, w, W.astype(float), b.astype(float), lam)
     noise = 1e-6 if X.dtype == np.float32 else 1e-10
     assert objective == pytest.approx(model.objective_, rel=1e-5 if noise > 1e-8 else 1e-9)
@@ -162,17 +164,24 @@ def test_a_tolerance_below_rounding_warns_and_stops():
         LogisticClassifier(1.0, tol=1e-14).fit(X.astype(np.float32), y)
 
 
+def begun(problem, lam):
+    """A solver, and its state after a look at the start."""
+    solver = Newton(problem, lam, 1e-3)
+    state = solver.init(np.random.default_rng(0))
+    begin(problem, state, problem.start(), lam)
+    return solver, state
+
+
 def test_the_last_proof_does_not_hide_that_no_step_was_left():
     X, y = blobs()
     problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
-    solver = QuasiNewton(problem, np.random.default_rng(0))
-    solver.begin(problem.start(), 0.1)
+    solver, state = begun(problem, 0.1)
     for _ in range(5):
-        solver.step(1e-3)
-    solver.stalled = True  # as a line search says that finds no way down
-    solver.bound()
-    assert solver.stalled
-    assert 0 < solver.gap < solver.point.objective
+        descend(problem, state, 1e-3)
+    state.stalled = True  # as a line search says that finds no way down
+    solver.bound(state)
+    assert state.stalled
+    assert 0 < state.gap < state.objective
 
 
 def test_warm_start_saves_passes():
@@ -382,37 +391,35 @@ def test_rounding_to_the_callers_dtype_is_proved_without_a_pass():
     X, y = blobs()
     X = X.astype(np.float32)
     problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
-    solver = QuasiNewton(problem, np.random.default_rng(0))
-    solver.begin(problem.start(), 0.01)
-    while not solver.certified(1e-4):
-        solver.step(1e-4)
-    solver.widen()
-    while not solver.certified(1e-6):
-        solver.step(1e-6)
-    passes = solver.problem.passes
-    solver.settle()
-    assert solver.problem.passes == passes
-    W, b = solver.model()
+    solver, state = begun(problem, 0.01)
+    while not solver.certified(state, 1e-4):
+        descend(problem, state, 1e-4)
+    solver.widen(state)
+    while not solver.certified(state, 1e-6):
+        descend(problem.widened(), state, 1e-6)
+    passes = problem.passes
+    solver.settle(state)
+    assert problem.passes == passes
+    W, b = solver.model(state)
     assert W.dtype == b.dtype == np.float32
     W, b = W.astype(np.float64), b.astype(np.float64)
     w = np.full(len(y), 1 / len(y))
     true = naive.multinomial(X.astype(np.float64), y, w, W, b, 0.01)
-    assert true <= solver.point.objective <= true * (1 + 1e-7)
-    assert solver.gap <= 1.1e-6 * true
+    assert true <= state.objective <= true * (1 + 1e-7)
+    assert state.gap <= 1.1e-6 * true
 
 
 def test_where_rounding_alone_bars_the_proof_no_pass_is_spent_on_it():
     X, y = blobs()
     X = X.astype(np.float32)
     problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
-    solver = QuasiNewton(problem, np.random.default_rng(0))
-    solver.begin(problem.start(), 1e-3)
-    while hopeful(solver.point) > 1e-7 * solver.point.objective:  # near, whatever the rounding
-        solver.step(1e-6)
-    assert not solver.wide
-    assert solver.point.A is not None
-    assert blurred(problem, solver.point) > 1e-6 * solver.point.objective
+    solver, state = begun(problem, 1e-3)
+    while hopeful(state.point) > 1e-7 * state.objective:  # near, whatever the rounding
+        descend(problem, state, 1e-6)
+    assert not state.wide
+    assert state.point.A is not None
+    assert blurred(problem, state.point) > 1e-6 * state.objective
     passes = problem.passes
-    assert solver.certified(1e-6)
-    assert solver.wide
-    assert solver.problem.passes - passes <= 2
+    assert solver.certified(state, 1e-6)
+    assert state.wide
+    assert problem.passes - passes <= 2

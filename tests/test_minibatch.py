@@ -16,7 +16,7 @@ from slender.problem import Weights, multiclass
 from slender.rows import as_rows
 from slender.solvers import minibatch
 from slender.solvers.minibatch import AllClasses, EachClass, MiniBatch
-from slender.solvers.stochastic import Data, Stochastic
+from slender.solvers.stochastic import Stochastic, StochasticData
 from test_estimators import EXPECTED_FAILURES
 
 N, D, C = 60, 7, 3
@@ -36,15 +36,14 @@ def problem():
     return X, codes, rng.uniform(0.5, 3, N) * (rng.random(N) > 0.2)  # some rows are absent
 
 
-def data_of(rows, labels, weights):
+def data_of(rows, labels, weights, n_classes=C):
     active = np.flatnonzero(weights.example)
-    return Data(rows, labels, active, rows.sqnorms(), weights)
+    return StochasticData(rows, labels, active, rows.sqnorms(), weights, n_classes, None)
 
 
-def run_passes(descent, data, passes, seed=0, n_classes=C):
-    state = descent.init(n_classes, data.rows.shape[1], data.rows.dtype)
-    epochs = descent.epochs(state, data, passes, np.random.default_rng(seed))
-    return state, [epoch()["objective"] for epoch in epochs]
+def run_passes(solver, passes, seed=0):
+    state = solver.init(np.random.default_rng(seed))
+    return state, [solver.step(state)["objective"] for _ in range(passes)]
 
 
 def batches_of(active, size, passes=1, seed=0):
@@ -61,9 +60,9 @@ def batches_of(active, size, passes=1, seed=0):
 def test_a_pass_of_a_multiclass_loss_is_the_practicals(problem, name, form, schedule):
     X, codes, weight = problem
     options = {"lam": 0.05, "beta": 0.7, **SCHEDULES[schedule]}
-    descent = MiniBatch(AllClasses(MULTICLASS_LOSSES[name]), 0.4, 8, cap=1.5, **options)
     data = data_of(as_rows(form(X)), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
-    state, (objective,) = run_passes(descent, data, 1)
+    descent = MiniBatch(data, AllClasses(MULTICLASS_LOSSES[name]), 0.4, 8, cap=1.5, **options)
+    state, (objective,) = run_passes(descent, 1)
 
     kappa = {"cross_entropy": 0.5, "crammer_singer": 0.0}[name]
     with np.errstate(divide="ignore"):
@@ -80,7 +79,7 @@ def test_a_pass_of_a_multiclass_loss_is_the_practicals(problem, name, form, sche
     )  # fmt: skip
     np.testing.assert_allclose(state.W, want.W, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(state.b, want.b, rtol=1e-10, atol=1e-13)
-    W, b = descent.solution(state)
+    W, b = descent.weights(state)
     np.testing.assert_allclose(W, want.average_of_w, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(b, want.average_of_b, rtol=1e-10, atol=1e-13)
     assert objective == pytest.approx(want.objective, rel=1e-12)
@@ -97,9 +96,9 @@ def test_a_pass_of_a_margin_loss_is_its_definition(problem, name, labels):
     c = weight[:, None] * np.where(Y, weights.positive, weights.negative)
     signs = np.where(Y, 1.0, -1.0)
     options = {"lam": 0.05, "beta": 0.7, **SCHEDULES["sqrt"]}
-    descent = MiniBatch(EachClass(loss), 0.4, 8, cap=2.0, average=False, **options)
     data = data_of(as_rows(X), y, weights)
-    state, objectives = run_passes(descent, data, 2)
+    descent = MiniBatch(data, EachClass(loss), 0.4, 8, cap=2.0, average=False, **options)
+    state, objectives = run_passes(descent, 2)
 
     def row_loss(i, s):
         z = signs[i] * s
@@ -116,7 +115,7 @@ def test_a_pass_of_a_margin_loss_is_its_definition(problem, name, labels):
     both = naive_batch.minibatch(row_loss, X, c, batches, cap, settings, C, terms=C)
     np.testing.assert_allclose(state.W, both.W, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(state.b, both.b, rtol=1e-10, atol=1e-13)
-    np.testing.assert_array_equal(descent.solution(state)[0], state.W)
+    np.testing.assert_array_equal(descent.weights(state)[0], state.W)
     assert objectives[0] == pytest.approx(first.objective, rel=1e-12)
 
 
@@ -127,10 +126,10 @@ def test_batches_of_one_row_are_the_visits_of_stochastic_descent(problem, name):
     loss = MARGIN_LOSSES[name]
     data = data_of(as_rows(X), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
     options = {"decay": 0.02, "power": 0.75, "lam": 0.05, "beta": 0.6, "cap": 1.0}
-    one = Stochastic(loss, 0.3, average=False, **options)
-    batch = MiniBatch(EachClass(loss), 0.3, 1, average=False, **options)
-    (a, _), (b, _) = (run_passes(descent, data, 2) for descent in (one, batch))
-    for ours, theirs in zip(batch.solution(b), one.solution(a), strict=True):
+    one = Stochastic(data, loss, 0.3, average=False, **options)
+    batch = MiniBatch(data, EachClass(loss), 0.3, 1, average=False, **options)
+    (a, _), (b, _) = (run_passes(descent, 2) for descent in (one, batch))
+    for ours, theirs in zip(batch.weights(b), one.weights(a), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
@@ -139,9 +138,9 @@ def test_one_batch_of_all_rows_is_the_gradient(problem):
     data = data_of(as_rows(X), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
     loss = MULTICLASS_LOSSES["cross_entropy"]
     n = len(data.active)
-    descent = MiniBatch(AllClasses(loss), 0.1, n, lam=0.3, beta=1.0, average=False)
-    state, _ = run_passes(descent, data, 3)
-    before, _ = run_passes(descent, data, 2)
+    descent = MiniBatch(data, AllClasses(loss), 0.1, n, lam=0.3, beta=1.0, average=False)
+    state, _ = run_passes(descent, 3)
+    before, _ = run_passes(descent, 2)
 
     def objective(W, b):
         return multiclass(loss, data.rows, codes, W, b, weight, 0.3)
@@ -160,11 +159,11 @@ def test_one_batch_of_all_rows_is_the_gradient(problem):
 def test_chunks_do_not_change_the_arithmetic(problem, monkeypatch):
     X, codes, weight = problem
     data = data_of(as_rows(X), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
-    descent = MiniBatch(AllClasses(MULTICLASS_LOSSES["cross_entropy"]), 0.1, 4)
+    descent = MiniBatch(data, AllClasses(MULTICLASS_LOSSES["cross_entropy"]), 0.1, 4)
     results = []
     for size in (1, 9, 1000):
         monkeypatch.setattr(minibatch, "CHUNK_BYTES", size * data.rows.row_bytes)
-        results.append(descent.solution(run_passes(descent, data, 2)[0])[0])
+        results.append(descent.weights(run_passes(descent, 2)[0])[0])
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
 

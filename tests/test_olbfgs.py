@@ -1,6 +1,7 @@
 """oLBFGS: the published recursion, steps that never overshoot, weights that are always finite."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -57,9 +58,10 @@ def problem():
 
 
 def descent_of(name, beta=0.0, step=STEP, memory=MEMORY, lam=LAM, damping=DAMPING):
-    return Stochastic(
-        MARGIN_LOSSES[name],
-        step,
+    return partial(
+        Stochastic,
+        loss=MARGIN_LOSSES[name],
+        eta=step,
         decay=1 / T0,
         lam=lam,
         beta=beta,
@@ -72,8 +74,7 @@ def check_twins(problem, name, form, beta, go, memory=MEMORY):
     X, codes, weights, order = problem
     loss, descent = MARGIN_LOSSES[name], descent_of(name, beta, memory=memory)
     rows = as_rows(FORMS[form](X))
-    state = run_kernel(descent, rows, Codes(codes, 0), order, weights, C, go=go)
-    V, b = descent.solution(state)
+    state, (V, b) = run_kernel(descent, rows, Codes(codes, 0), order, weights, C, go=go)
     for c in range(C):
         y = np.where(codes == c, 1.0, -1.0)
         weight = weights.example * np.where(y > 0, weights.positive[c], weights.negative[c])
@@ -117,7 +118,7 @@ def test_two_loops_are_the_bfgs_matrix(dim, n_pairs, seed):
 def test_the_first_direction_is_the_gradient(problem):
     X, codes, _, order = problem
     i = order[0]
-    state = run_kernel(
+    state, _ = run_kernel(
         descent_of("logistic", step=1e-3),
         as_rows(X), Codes(codes, 0), order[:1], unit_weights(N, C), C, go=in_python,
     )  # fmt: skip
@@ -147,7 +148,7 @@ def test_no_step_overshoots_on_its_own_example(name, step, lam, damping, seed):
 
     def score(i, n):
         """Of example i after n visits."""
-        state = run_kernel(
+        state, _ = run_kernel(
             descent, as_rows(X), Codes(codes, 1), np.arange(n), unit_weights(25, 1), 1,
             go=in_python,
         )  # fmt: skip

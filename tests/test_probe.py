@@ -16,7 +16,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slender import LinearProbe, LogisticClassifier, load_model, save_model
-from slender.estimators.chosen import best_of
+from slender.estimators.choice import best_of
 from slender.estimators.probe import turned
 from slender.estimators.temperature import temperature
 from slender.lab.datasets import planted

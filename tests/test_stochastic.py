@@ -1,6 +1,7 @@
 """The compiled loop equals the papers' recursions, step by step."""
 
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from slender.losses import MARGIN_LOSSES, fit_for, peaked_at_zero
 from slender.problem import Weights
 from slender.rows import as_rows, threads
 from slender.solvers.sampling import Visits
-from slender.solvers.stochastic import Data, Stochastic, sweep, visit
+from slender.solvers.stochastic import Stochastic, StochasticData, sweep, visit
 
 D = 7
 
@@ -37,16 +38,20 @@ def visit_all(order, n_classes):
 
 def run_kernel(descent, rows, labels, order, weights, n_classes, every=8, go=sweep):
     """One sweep in exactly this order."""
-    state = descent.init(n_classes, rows.shape[1], rows.dtype)
-    iterate, metric = state
-    data = Data(rows, labels, np.arange(rows.shape[0]), rows.sqnorms(), weights)
-    step = descent._step(data, np.full(n_classes, len(order)))
-    if descent.average:
-        step = step._replace(every=np.full(n_classes, every - 1))
+    solver = descent(data_of(rows, labels, weights, n_classes))
+    state = solver.init(np.random.default_rng(0))
+    lengths = solver._lengths
+    if solver.average:
+        lengths = lengths._replace(every=np.full(n_classes, every - 1))
     X, index = rows.take(order)
     visits = visit_all(order, n_classes)
-    go(descent.loss, X, index, labels, visits, step, weights, metric, iterate)
-    return state
+    go(solver.loss, X, index, labels, visits, lengths, weights, state.metric, state.iterate)
+    return state, solver.weights(state)
+
+
+def data_of(rows, labels, weights, n_classes):
+    active = np.flatnonzero(weights.example)
+    return StochasticData(rows, labels, active, rows.sqnorms(), weights, n_classes, None)
 
 
 def in_python(*args):
@@ -71,11 +76,11 @@ def test_whitened_descent_is_the_papers_update(problem, name, k):
     )
     coordinates = LowRank(rank=k).estimate(sample)
     eta = 0.3 / k
-    descent = Stochastic(loss, eta, cap=np.inf, average=False)
-    state = run_kernel(
+    descent = partial(Stochastic, loss=loss, eta=eta, cap=np.inf, average=False)
+    _, weights = run_kernel(
         descent, coordinates.rows(as_rows(X)), Codes(codes, 0), order, unit_weights(60, 3), 3
     )
-    W, _ = coordinates.coef(*descent.solution(state))
+    W, _ = coordinates.coef(*weights)
     H_star = naive.low_rank_pseudo_inverse(naive.hessian_at_zero(X, loss.curvature(0.0)), k)
     for c in range(3):
         w = naive.slnd(loss, X, np.where(codes == c, 1.0, -1.0), H_star, order, eta)
@@ -91,13 +96,12 @@ def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form
     rng = np.random.default_rng(5)
     weights = Weights(rng.uniform(0.5, 3, 60), np.array([1.0, 2.0, 0.5]), np.array([1.0, 0.7, 1.0]))
     options = {"decay": 0.01, "power": 0.75, "lam": 0.05, "beta": 0.6}
-    descent = Stochastic(loss, 0.4, **options)
+    descent = partial(Stochastic, loss=loss, eta=0.4, **options)
     rows = as_rows(form(X))
-    state = run_kernel(descent, rows, Codes(codes, 0), order, weights, 3, every=4)
+    state, (V, b) = run_kernel(descent, rows, Codes(codes, 0), order, weights, 3, every=4)
     curvature0 = loss.curvature(0.0)
     sq = (X**2).sum(axis=1) + options["beta"] ** 2
     cap = 1 / (curvature0 * sq) if curvature0 else np.full(60, np.inf)
-    V, b = descent.solution(state)
     for c in range(3):
         y = np.where(codes == c, 1.0, -1.0)
         weight = weights.example * np.where(y > 0, weights.positive[c], weights.negative[c])
@@ -114,34 +118,35 @@ def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form
 def test_a_strong_penalty_folds_its_scale_and_stays_exact(problem):
     X, codes, order = problem
     loss = MARGIN_LOSSES["logistic"]
-    descent = Stochastic(loss, 0.5, lam=1.5, cap=np.inf, average=False)  # shrinks by 4 a step
-    state = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
+    settings = {"eta": 0.5, "lam": 1.5, "cap": np.inf, "average": False}  # shrinks by 4 a step
+    descent = partial(Stochastic, loss=loss, **settings)
+    _, (V, _) = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
     y = np.where(codes == 0, 1.0, -1.0)
     w, *_ = naive.stochastic(
         loss, X, y, order, np.ones(60), np.full(60, np.inf), naive.Descent(0.5, lam=1.5)
     )
-    np.testing.assert_allclose(descent.solution(state)[0][0], w, rtol=1e-10)
+    np.testing.assert_allclose(V[0], w, rtol=1e-10)
 
 
 def test_indicator_and_codes_are_the_same_problem(problem):
     X, codes, order = problem
-    descent = Stochastic(MARGIN_LOSSES["logistic"], 0.1)
+    descent = partial(Stochastic, loss=MARGIN_LOSSES["logistic"], eta=0.1)
     Y = codes[:, None] == np.arange(3)
-    by_code = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
-    by_indicator = run_kernel(descent, as_rows(X), Indicator(Y), order, unit_weights(60, 3), 3)
+    by_code, _ = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
+    by_indicator, _ = run_kernel(descent, as_rows(X), Indicator(Y), order, unit_weights(60, 3), 3)
     np.testing.assert_array_equal(by_code.iterate.V, by_indicator.iterate.V)
 
 
 def test_the_result_does_not_depend_on_the_number_of_threads(problem, monkeypatch):
     X, codes, order = problem
     X = X.astype(np.float32)
-    descent = Stochastic(MARGIN_LOSSES["logistic"], 0.1)
+    descent = partial(Stochastic, loss=MARGIN_LOSSES["logistic"], eta=0.1)
     weights = Weights(np.ones(60, np.float32), np.ones(3), np.ones(3))
     monkeypatch.setattr(threads, "WORTH_A_PART", 1)
     runs = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "num_threads", lambda count=count: count)
-        state = run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3)
+        state, _ = run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3)
         runs.append(state.iterate.V)
     np.testing.assert_array_equal(runs[0], runs[1])
     np.testing.assert_array_equal(runs[0], runs[2])
@@ -151,16 +156,16 @@ def test_the_result_does_not_depend_on_the_number_of_threads(problem, monkeypatc
 def test_chunks_do_not_change_the_arithmetic(problem, monkeypatch, negatives):
     X, codes, _ = problem
     rows, labels = as_rows(X), Codes(codes, 0)
-    descent = Stochastic(MARGIN_LOSSES["logistic"], 0.1, negatives=negatives)
-    data = Data(rows, labels, np.arange(60), rows.sqnorms(), unit_weights(60, 3))
+    data = data_of(rows, labels, unit_weights(60, 3), 3)
+    solver = Stochastic(data, MARGIN_LOSSES["logistic"], 0.1, negatives=negatives)
     results = []
     for size in (1, 5, 1000):  # rows a chunk
         for name in ("CHUNK_BYTES", "FEW_PORTION_BYTES"):
             monkeypatch.setattr(f"slender.solvers.sampling.{name}", size * rows.row_bytes)
-        state = descent.init(3, D, rows.dtype)
-        for epoch in descent.epochs(state, data, 2, np.random.default_rng(0)):
-            epoch()
-        results.append(descent.solution(state)[0])
+        state = solver.init(np.random.default_rng(0))
+        for _ in range(2):
+            solver.step(state)
+        results.append(solver.weights(state)[0])
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
 
@@ -188,12 +193,10 @@ def test_the_running_objective_has_the_penalty_before_the_updates(n):
 def test_the_running_objective_is_the_mean_loss_before_the_updates(problem):
     X, codes, _ = problem
     loss = MARGIN_LOSSES["logistic"]
-    descent = Stochastic(loss, 1e-12, average=False)  # too small to move: the loss stays F(0)
-    rows = as_rows(X)
-    data = Data(rows, Codes(codes, 0), np.arange(60), rows.sqnorms(), unit_weights(60, 3))
-    state = descent.init(3, D, rows.dtype)
-    for epoch in descent.epochs(state, data, 1, np.random.default_rng(0)):
-        assert epoch()["objective"] == pytest.approx(np.log(2))
+    data = data_of(as_rows(X), Codes(codes, 0), unit_weights(60, 3), 3)
+    solver = Stochastic(data, loss, 1e-12, average=False)  # too small to move: the loss stays F(0)
+    state = solver.init(np.random.default_rng(0))
+    assert solver.step(state)["objective"] == pytest.approx(np.log(2))
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")

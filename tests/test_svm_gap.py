@@ -14,7 +14,7 @@ from nasty_svm import best_known, doubled, liblinear, nasty, objective, single
 from slender import BCFWClassifier, LaRankClassifier
 from slender.lab.datasets import digits
 from slender.rows import as_rows
-from slender.solvers import ascent
+from slender.solvers import larank
 from slender.solvers.directions import Multiclass
 from slender.solvers.duality import best_factor, mend_all, row_squares
 from slender.solvers.patterns import empty, largest, primal_weights, scratch, spread, write
@@ -29,8 +29,7 @@ class Witness:
         self.claims = []
 
     def __call__(self, record, weights):
-        W, b = weights()
-        self.claims.append((record["objective"], record["gap"], W.copy(), b.copy()))
+        self.claims.append((record["objective"], record["gap"], *weights()))
 
 
 def claims(estimator, problem, X=None, **settings):
@@ -47,10 +46,10 @@ def claims(estimator, problem, X=None, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(problem.X if X is None else X, problem.y, problem.weight)
-    W, b = model.coef_, model.intercept_
+    made = [*witness.claims, (model.objective_, model.gap_, model.coef_, model.intercept_)]
     if estimator is BCFWClassifier:
-        W, b = doubled(W, b)
-    return [*witness.claims, (model.objective_, model.gap_, W, b)]
+        made = [(claimed, gap, *doubled(W, b)) for claimed, gap, W, b in made]
+    return made
 
 
 def check(problem, made, best):
@@ -229,7 +228,7 @@ def test_rows_that_are_widened_are_widened_in_portions(monkeypatch):
     X = (rng.normal(size=(4000, 300)) + 0.2 * rng.normal(size=(5, 300))[y]).astype(np.float16)
     settings = {"C": 0.01, "random_state": 0}
     LaRankClassifier(**settings).fit(X[:100], y[:100])  # what compiling takes does not count
-    monkeypatch.setattr(ascent, "PORTION_BYTES", X.nbytes // 10)
+    monkeypatch.setattr(larank, "PORTION_BYTES", X.nbytes // 10)
     model = LaRankClassifier(**settings)
     assert peak_of(lambda: model.fit(X, y)) < X.nbytes + 3 * 2**20  # and not 3 X, as float32
     whole = LaRankClassifier(**settings).fit(X.astype(np.float32), y)

@@ -121,7 +121,7 @@ def test_the_certificate_is_the_truth(dtype, seed, share, lambda2, tol, intercep
     X, y = blobs(rng.integers(C, 50), d, C, seed)
     X = (X * rng.choice([0.1, 1.0, 10.0]) + rng.choice([0.0, 1.0])).astype(dtype)
     problem = stated(X, y, share, lambda2, intercept)
-    assert beyond_the_gap(problem, X, tol=tol, max_iter=30) <= NOT_COUNTED[dtype]
+    assert beyond_the_gap(problem, X, tol=tol, passes=60) <= NOT_COUNTED[dtype]
 
 
 @pytest.mark.filterwarnings("ignore:lambda1=:sklearn.exceptions.ConvergenceWarning")

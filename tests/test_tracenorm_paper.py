@@ -42,7 +42,7 @@ def literal(problem, epsilon, **options):
 def test_one_pair_and_no_turns_is_algorithm_4_1_step_by_step(name):
     """(8) being solved to the end, W is the same; and so is the way to the paper's conditions."""
     problem, theirs = stated(*PROBLEMS[name]), []
-    ours = literal(problem, 1e-6 * problem.lambda1, max_iter=6)
+    ours = literal(problem, 1e-6 * problem.lambda1, passes=13)
     with pytest.raises(AssertionError, match="after 7 steps"):
         naive_trace.algorithm_4_1(problem, 1e-6 * problem.lambda1, steps=7, watch=theirs.append)
     size = np.linalg.norm(theirs[-1].W)

@@ -16,11 +16,11 @@ import naive_trace
 from naive_trace import blobs
 from slender import TraceNormClassifier, TraceNormProbe, load_model, save_model
 from slender.estimators import splits
-from slender.estimators.chosen import best_of
+from slender.estimators.choice import best_of
 from slender.export import to_sklearn
 from slender.lab.datasets import planted
 from slender.rows import one_blas_thread
-from slender.solvers.tracepath import LOOSER
+from slender.solvers.path import LOOSER
 
 # Small grids are quick, and their best value is often the last.
 
@@ -386,7 +386,7 @@ def test_ctrl_c_keeps_the_best_so_far(data):
         ({"alpha": np.nan}, "alpha=nan must lie"),
         ({"tol": 0.0}, "tol=0.0 must be"),
         ({"pairs": 0}, "pairs=0 must be"),
-        ({"max_iter": 0}, "max_iter=0 must be"),
+        ({"passes": 0}, "passes=0 must be"),
         ({"shots": 0}, "shots=0 must be"),
         ({"validation": 0.0}, "validation=0.0 must lie"),
         ({"validation": 1.5}, "validation=1.5 must lie"),
@@ -422,7 +422,7 @@ WRONG = {
     "tol": [0.0, -1.0, np.nan],
     "epsilon": [0.0, -1.0, np.inf],
     "pairs": [0, 1.5],
-    "max_iter": [0, 1.5],
+    "passes": [0, 1.5],
 }
 
 
@@ -450,8 +450,8 @@ def test_bad_rows_of_a_classifier_are_named():
 
 
 def test_too_few_steps_warn_with_the_gap():
-    with pytest.warns(ConvergenceWarning, match="raise max_iter=1, or tol=") as caught:
-        model = TraceNormClassifier(1e-3, 0.0, max_iter=1, tol=1e-6).fit(*blobs())
+    with pytest.warns(ConvergenceWarning, match="raise passes=3, or tol=") as caught:
+        model = TraceNormClassifier(1e-3, 0.0, passes=3, tol=1e-6).fit(*blobs())
     assert f"{model.gap_:.2g}" in str(caught[0].message)
     assert len(model.trace_) == 2
 

@@ -32,7 +32,11 @@ from .storage import FileError, PathLike, plain_file, write_whole
 FORMAT = "slender-model"
 VERSION = 2
 # Parameters as version 1 called them.
-RENAMED = {"BCFWClassifier": {"mu": "lam", "averaging": "average"}}
+RENAMED = {
+    "BCFWClassifier": {"mu": "lam", "averaging": "average"},
+    "TraceNormClassifier": {"max_iter": "passes"},
+    "TraceNormProbe": {"max_iter": "passes"},
+}
 ESTIMATORS = (
     "BCFWClassifier",
     "GDClassifier",

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..problem import Multinomial
 from ..problem.intercepts import (
     DENSE,
     ClassCurvature,
@@ -75,6 +76,15 @@ class Classwise:
         trace = float(row_squares(S).sum(dtype=np.float64)) / m
         self.s, self.P = np.maximum(s, 0), np.ascontiguousarray(P)  # (k,) decreasing, (d, k)
         self.rest = max(0.0, trace - float(s.sum(dtype=np.float64))) / max(1, d - len(s))
+
+    @classmethod
+    def of_problem(cls, problem: Multinomial, rng: np.random.Generator) -> "Classwise":
+        """From a sample of a problem's rows."""
+        active = np.flatnonzero(problem.w)
+        m = sample_size(len(active), problem.rows.shape[1] * problem.rows.dtype.itemsize)
+        index = np.sort(rng.choice(active, m, replace=False))
+        X, w = problem.sample(index)
+        return cls(X, w, problem.y[index], problem.intercept, rng, of=len(active))
 
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
         """The curvature of the same sample, found anew with another dtype's digits."""

@@ -3,15 +3,10 @@
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..rows import one_blas_thread
-from ..solvers.bcfw import LOSS, SQUARES, Data, FrankWolfe, restarted, widened
+from ..solvers.bcfw import FrankWolfe
 from ..solvers.directions import Multiclass
-from ..solvers.duality import Kept, Terms, dual_point, gap_between, primal_point, row_squares
-from ..solvers.loop import Clock, Record
-from ..solvers.patterns import empty, support
+from ..solvers.duality import SVMProblem, row_squares
+from ..solvers.loop import Clock
 from .svm import SVMClassifier
 from .validation import check_positive, generator
 
@@ -105,60 +100,25 @@ class BCFWClassifier(SVMClassifier):
                 f"batch_size={self.batch_size} is more than the {examples.n} training rows; "
                 f"use at most {examples.n}, or None"
             )
-        C, clock = len(self.classes_), Clock()
-        active = np.flatnonzero(examples.weight)
-        rng = generator(self.random_state)
+        clock = Clock()
         with clock:
             rows = examples.rows
             sq = row_squares(rows)
             bias = self._constant(sq, examples)
-            U = examples.weight / (examples.total * self.lam)
-            data = Data(rows, examples.y, U, sq + bias**2, bias)
-            form, terms = Multiclass(examples.y), Terms(U, data.sq, bias)
-            solver = FrankWolfe(self.batch_size or 1, bool(self.average))
-            W = np.zeros((C, rows.shape[1]), rows.dtype)
-            state = solver.init(empty(rows.shape[0], C), W)
-        kept, best = Kept(W, state.b), 0.0
+            problem = SVMProblem(
+                form=Multiclass(examples.y),
+                rows=rows,
+                U=examples.weight / (examples.total * self.lam),
+                sq=sq + bias**2,
+                bias=bias,
+                n_rows=len(self.classes_),
+                lam=float(self.lam),
+            )
+            solver = FrankWolfe(problem, self.batch_size or 1, bool(self.average), self.tol)
+            state = solver.init(generator(self.random_state))
         self.trace_ = []
-
-        def epoch() -> Record:
-            nonlocal state, kept, best
-            which = rng.permutation(solver.n_blocks(len(active)))
-            state = solver.sweep(state, data, active, which)
-            losses, squares = state.numbers[[LOSS, SQUARES]]
-            estimate = self.lam * (losses + 0.5 * squares / len(active))
-
-            dual = dual_point(form, rows, terms, state.patterns, C)
-            state = restarted(state, dual.W, dual.b)
-            kept = self._kept(*solver.solution(state), bias, rows.dtype)
-            primal = primal_point(form, rows, terms, state.patterns, kept)
-            best = max(best, dual.value)
-            gap = gap_between(primal, best)
-            if gap <= primal.blur:
-                state = widened(state, dual.W)
-            return {
-                "estimate": float(estimate),
-                "objective": self.lam * primal.value,
-                "gap": self.lam * gap,
-                "dual": self.lam * best,
-                "support": float(len(support(state.patterns))),
-            }
-
-        with one_blas_thread():
-            epochs = self._epochs(epoch, self.passes, lambda: False)
-            self._run(epochs, clock, lambda: (kept.W.copy(), kept.c))
-        if C == 2:
-            self.coef_ = self.coef_[1:] - self.coef_[:1]
-            self.intercept_ = self.intercept_[1:] - self.intercept_[:1]
-        self._warn_unless_finished(False)
+        self._say(self._run(solver, state, self.passes, clock))
         return self
-
-    def _kept(self, W: NDArray[Any], b: NDArray[np.float64], bias: float, dtype: Any) -> Kept:
-        """What the model keeps; of two classes their difference, here half of it on each side."""
-        if len(W) == 2:
-            W, b = (W[1] - W[0]) / 2, (b[1] - b[0]) / 2
-            W, b = np.stack([-W, W]), np.stack([-b, b])
-        return Kept(W.astype(dtype), (bias * b).astype(dtype))
 
     def _check(self) -> None:
         check_positive("lam", self.lam)

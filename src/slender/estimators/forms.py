@@ -71,9 +71,6 @@ class Form(Protocol):
     def prior_shift(self, draws: NDArray[Any]) -> NDArray[Any]:
         """What a class's score needs to undo the draws."""
 
-    def coef(self, W: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The solver's W and b in scikit-learn's shapes."""
-
     def calibrate(self, S: NDArray[Any]) -> None:
         """S <- calibrated scores, in place."""
 
@@ -150,9 +147,6 @@ class OneVsRest:
         share = np.divide(visited, others, out=np.ones_like(others), where=others > 0)
         undone = self.prior == "empirical" and hasattr(self.loss, "logit")
         return np.log(share) if undone else np.zeros_like(share)
-
-    def coef(self, W: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        return W, b
 
     def calibrate(self, S: NDArray[Any]) -> None:
         to_logits(self.loss, S)
@@ -235,9 +229,6 @@ class MultiClass:
     def prior_shift(self, draws: NDArray[Any]) -> NDArray[Any]:
         C = draws.shape[1]
         return np.zeros(1 if C == 2 else C)
-
-    def coef(self, W: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        return (W[1:] - W[:1], b[1:] - b[:1]) if len(W) == 2 else (W, b)
 
     def calibrate(self, S: NDArray[Any]) -> None:
         """The scores are the classes' log-odds already, up to a common shift."""

@@ -9,14 +9,14 @@ import numpy as np
 from ..losses import MULTICLASS_LOSSES, fit_for, smooth
 from ..problem import Multinomial
 from ..rows import one_blas_thread
-from ..solvers.gradient import GradientDescent, State, lipschitz
-from ..solvers.loop import Clock, run
+from ..solvers.gradient import GDState, GradientDescent, lipschitz
+from ..solvers.loop import Clock, Ending, run
 from .multinomial import MultinomialClassifier, warn_unproved
 from .validation import (
     check_choice,
     check_positive,
     generator,
-    read_codes,
+    read_class_index,
     read_rows,
     read_sample_weight,
 )
@@ -105,27 +105,21 @@ class GDClassifier(MultinomialClassifier):
         """Fit from W = 0."""
         self._check()
         rows = read_rows(self, X, reset=True)
-        codes = read_codes(self, y, rows.shape[0])
+        class_index = read_class_index(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock, one_blas_thread():
-            problem = self._problem(rows, codes, weight)
-            self.step_ = self._length(problem)
-            descent = GradientDescent(self.step_, float(self.lam), self.tol)
-            state = descent.init(problem)
+            problem = self._problem(rows, class_index, weight)
+            rng = generator(self.random_state)
+            self.step_ = self._length(problem, rng)
+            solver = GradientDescent(problem, self.step_, float(self.lam), self.tol)
+            state = solver.init(rng)
         self.trace_ = []
-        with one_blas_thread():
-            run(
-                descent.epochs(problem, state, int(self.passes)),
-                clock,
-                lambda: problem.model(state.theta),
-                self.trace_,
-                self.callbacks,
-            )
-        self._keep(*problem.model(state.theta))
-        self.gap_, self.objective_ = state.gap, float(state.objective)
+        ending = run(solver, state, self.trace_, self.callbacks, self.passes, clock)
+        self._keep(solver.solution(state))
+        self.gap_, self.objective_ = state.gap, state.objective
         self.n_iter_ = ceil(problem.passes)
-        self._say(descent, problem, state)
+        self._say(solver, state, ending)
         return self
 
     def _check(self) -> None:
@@ -150,24 +144,25 @@ class GDClassifier(MultinomialClassifier):
                     "use lam > 0, or tol=None"
                 )
 
-    def _length(self, problem: Multinomial) -> float:
+    def _length(self, problem: Multinomial, rng: np.random.Generator) -> float:
         if not isinstance(self.step, str):
             return float(self.step)
-        L = lipschitz(problem, float(self.lam), generator(self.random_state))
+        L = lipschitz(problem, float(self.lam), rng)
         return 1.0 / L if L > 0.0 else 1.0  # rows that are all 0: the gradient is 0 too
 
-    def _say(self, descent: GradientDescent, problem: Multinomial, state: State) -> None:
+    def _say(self, solver: GradientDescent, state: GDState, ending: Ending) -> None:
         """A warning, where the fit did not end as it should, with what to change."""
         start = self.trace_[0]["objective"]
-        if not self.objective_ <= start or descent.overflows(problem, state):
+        reached = f"after {self.n_iter_} passes the objective {self.objective_:.6g}"
+        if not self.objective_ <= start or solver.overflows(state):
             warn_unproved(
                 f"the fit diverged (objective {self.objective_:.3g}, that of W = 0 being "
                 f"{start:.3g}): use a smaller step, or step='lipschitz'"
             )
-        elif self.tol is not None and not descent.proved(state) and self.n_iter_ >= self.passes:
-            share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
+        elif ending == "interrupted":
+            warn_unproved(f"interrupted: {reached} {self._proved()}")
+        elif ending == "out of passes" and self.tol is not None:
             warn_unproved(
-                f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
-                f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: "
-                f"raise passes={self.passes}, or tol={self.tol}; LogisticClassifier needs far fewer"
+                f"{reached} {self._proved()}: raise passes={self.passes}, or tol={self.tol}; "
+                "LogisticClassifier needs far fewer"
             )

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from ..rows import as_rows, one_blas_thread, stack
-from ..solvers.ascent import Ascent
+from ..rows import as_rows, stack
 from ..solvers.directions import Binary, Form, Multiclass
-from ..solvers.duality import Terms, row_squares
-from ..solvers.larank import MOVES, OPERATIONS, LaRank
-from ..solvers.loop import Clock, Record
+from ..solvers.duality import SVMProblem, row_squares
+from ..solvers.larank import LaRank
+from ..solvers.larank_sweep import Rules
+from ..solvers.loop import Clock, Ending
 from ..solvers.patterns import Patterns, chosen, empty, joined, support
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, check_same_classes, generator
@@ -132,7 +132,7 @@ class LaRankClassifier(SVMClassifier):
         examples = self._read_examples(X, y, sample_weight)
         self._begin(examples)
         patterns = empty(len(examples.y), self._n_rows)
-        self._warn_unless_finished(self._advance(examples, patterns, 0, self.passes))
+        self._say(self._advance(examples, patterns, 0, self.passes))
         return self
 
     def partial_fit(
@@ -197,57 +197,40 @@ class LaRankClassifier(SVMClassifier):
         self._clock = Clock()
         self.trace_ = []
 
-    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> bool:
-        """`passes` over the examples after the first n_kept, which earlier calls left.
-
-        True if rounding ended it.
-        """
-        rows, n_rows = examples.rows, self._n_rows
+    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> Ending:
+        """`passes` over the examples after the first n_kept, which earlier calls left."""
         with self._clock:
-            sq = row_squares(rows)
+            sq = row_squares(examples.rows)
             if self._bias is None:
                 self._bias = self._constant(sq, examples)
-            bias = self._bias
-            terms = Terms(self.C * examples.weight, sq + bias**2, bias)
             form: Form = Multiclass(examples.y)
-            if n_rows == 1:
+            if self._n_rows == 1:
                 form = Binary(np.where(examples.y == 1, 1, -1).astype(np.int8))
-            solver = LaRank(
+            problem = SVMProblem(
+                form=form,
+                rows=examples.rows,
+                U=self.C * examples.weight,
+                sq=sq + self._bias**2,
+                bias=self._bias,
+                n_rows=self._n_rows,
+                lam=1.0 / (self._total_seen * self.C),
+                whole=self._n_seen == examples.n,
+            )
+            rules = Rules(
                 self.tau,
                 self.kappa,
                 self.inner,
                 bool(self.adaptive),
                 bool(self.skip_bound),
-                bias,
                 bool(self.reprocess),
             )
             visits = np.flatnonzero(examples.weight)
             visits = visits[visits >= n_kept]
-            ascent = Ascent(form, rows, terms, solver, patterns, n_rows, visits, bool(self.active))
-        lam = 1.0 / (self._total_seen * self.C)
-
-        def epoch() -> Record:
-            ascent.sweep(self._rng)
-            proof = ascent.prove()
-            patterns, counters = ascent.state.patterns, ascent.state.counters
-            record = {
-                # rows of earlier calls that are gone had no loss when they were seen
-                "objective": lam * proof.primal.value,
-                "gap": lam * proof.gap if self._n_seen == examples.n else np.inf,
-                "dual": lam * proof.best,
-                "support": float(len(support(patterns))),
-                "moves": float(counters[MOVES]),
-                "operations": float(counters[OPERATIONS]),
-            }
-            if not self._reached(record):
-                ascent.adapt(proof)
-            return record
-
-        with one_blas_thread():
-            epochs = self._epochs(epoch, passes, lambda: ascent.at_rest)
-            self._run(epochs, self._clock, lambda: (ascent.kept.W.copy(), ascent.kept.c))
-        self._stream = (examples, ascent.state.patterns)
-        return ascent.at_rest
+            solver = LaRank(problem, rules, self.tol, bool(self.active), patterns, visits)
+            state = solver.init(self._rng)
+        ending = self._run(solver, state, passes, self._clock)
+        self._stream = (examples, state.iterate.patterns)
+        return ending
 
     def _check(self) -> None:
         check_positive("C", self.C)

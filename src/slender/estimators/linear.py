@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..problem.linear import Linear
 from ..rows import Rows
 from .validation import check_block, check_positive, read_indicator, read_rows
 
@@ -101,6 +102,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _binary(self) -> bool:
         return self._class_rows == 1 and not self.multilabel_
+
+    def _keep(self, model: Linear) -> None:
+        self.coef_, self.intercept_ = np.ascontiguousarray(model.coef), model.intercept
 
     # A model that is not held as coef_ has others of these.
 

@@ -1,6 +1,5 @@
 """LogisticClassifier: multinomial logistic regression at one C, to a proved accuracy."""
 
-from collections.abc import Callable, Iterator
 from math import ceil
 from numbers import Real
 from typing import Any
@@ -9,21 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import Multinomial
-from ..rows import one_blas_thread
-from ..solvers.loop import Clock, Record, run
-from ..solvers.newton import QuasiNewton
+from ..problem.linear import two_rows
+from ..solvers.loop import Clock, Ending, run
+from ..solvers.newton import Newton
+from ..solvers.quasinewton import NewtonState
 from .multinomial import MultinomialClassifier, warn_unproved
 from .validation import (
     check_positive,
     generator,
-    read_codes,
+    read_class_index,
     read_rows,
     read_sample_weight,
 )
-
-# C = inf has no certificate: stop when a step gains less than this share of tol times the
-# objective, or when the objective itself is that small.
-UNPENALISED = 1e-3
 
 
 class LogisticClassifier(MultinomialClassifier):
@@ -108,33 +104,20 @@ class LogisticClassifier(MultinomialClassifier):
         self._check()
         before = self._fitted_weights() if self.warm_start else None
         rows = read_rows(self, X, reset=True)
-        codes = read_codes(self, y, rows.shape[0])
+        class_index = read_class_index(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock:
-            problem = self._problem(rows, codes, weight)
-            lam = self._lam(self.C, problem)
-            solver = QuasiNewton(problem, generator(self.random_state))
+            problem = self._problem(rows, class_index, weight)
             start = self._start(problem, before)
+            solver = Newton(problem, problem.lam_of(self.C), self.tol, start)
+            state = solver.init(generator(self.random_state))
         self.trace_ = []
-        ended = ""
-        try:
-            with one_blas_thread():
-                run(
-                    descend(solver, start, lam, self.tol, self.max_iter),
-                    clock,
-                    solver.model,
-                    self.trace_,
-                    self.callbacks,
-                )
-        except KeyboardInterrupt:
-            if not self.trace_:
-                raise
-            ended = "interrupted: "
-        self._keep(*solver.model())
-        self.gap_, self.objective_ = solver.gap, solver.point.objective
-        self.n_iter_ = ceil(solver.problem.passes)
-        self._say(solver, ended)
+        ending = run(solver, state, self.trace_, self.callbacks, self.max_iter, clock)
+        self._keep(solver.solution(state))
+        self.gap_, self.objective_ = state.gap, state.objective
+        self.n_iter_ = ceil(problem.passes)
+        self._say(solver, state, ending)
         return self
 
     def _check(self) -> None:
@@ -145,86 +128,36 @@ class LogisticClassifier(MultinomialClassifier):
     def _fitted_weights(self) -> Any:
         if not hasattr(self, "coef_"):
             return None
-        return self.classes_, *self._both_rows()
+        return self.classes_, *two_rows(self.coef_, self.intercept_)
 
-    def _start(self, problem: Multinomial, before: Any) -> NDArray[Any]:
+    def _start(self, problem: Multinomial, before: Any) -> NDArray[Any] | None:
+        """The weights of the fit before, where there were any for such a problem."""
         if before is None:
-            return problem.start()
+            return None
         classes, W, b = before
         same = np.array_equal(classes, self.classes_) and W.shape[1] == problem.rows.shape[1]
-        return problem.theta(W, b) if same else problem.start()
+        return problem.theta(W, b) if same else None
 
-    def _say(self, solver: QuasiNewton, ended: str) -> None:
+    def _say(self, solver: Newton, state: NewtonState, ending: Ending) -> None:
         """A warning, where the fit did not end as it should, with what to change."""
-        problem = solver.problem
-        if solver.point.lam == 0.0:
-            if problem.separated(solver.point.theta):
+        interrupted = "interrupted: " if ending == "interrupted" else ""
+        if solver.lam == 0.0:
+            if solver.problem.separated(*solver.model(state)):
                 warn_unproved(
                     f"the classes are separated perfectly, so that without a penalty (C=inf) the "
                     f"optimum lies at infinity; the weights kept have objective "
                     f"{self.objective_:.3g}: use a finite C"
                 )
-            elif ended or problem.passes >= self.max_iter:
-                warn_unproved(
-                    f"{ended}{self._reached()}: raise max_iter={self.max_iter}, or use a finite C"
-                )
+            elif interrupted or ending == "out of passes":
+                advice = f"raise max_iter={self.max_iter}, or use a finite C"
+                warn_unproved(f"{interrupted}{self._reached()}: {advice}")
+        elif solver.proved(state) or ending == "stopped":
             return
-        if self.gap_ <= self.tol * self.objective_:
-            return
-        if ended:
-            warn_unproved(f"{ended}{self._reached()}")
-        elif solver.stalled or not solver.settled or problem.passes >= self.max_iter:
-            # else a callback wanted it so; not settled: float64 was of use, and its digits are gone
-            out_of_digits = solver.stalled or problem.passes < self.max_iter
-            warn_unproved(f"{self._reached()}: {self._advice(out_of_digits, solver.dtype)}")
+        elif interrupted:
+            warn_unproved(f"{interrupted}{self._reached()}")
+        else:  # finished without a proof: float32, or even float64, has no digits for it
+            advice = self._advice(ending == "finished", solver.problem.rows.dtype)
+            warn_unproved(f"{self._reached()}: {advice}")
 
     def _reached(self) -> str:
         return f"after {self.n_iter_} passes the objective {self.objective_:.6g} {self._proved()}"
-
-
-def descend(
-    solver: QuasiNewton, start: NDArray[Any], lam: float, tol: float, max_iter: int
-) -> Iterator[Callable[[], Record]]:
-    """The steps of a fit, the first being the start itself."""
-    first = solver.problem.passes
-
-    def record() -> Record:
-        return {
-            "passes": float(solver.problem.passes),
-            "objective": solver.point.objective,
-            "gap": solver.gap,
-        }
-
-    def begin() -> Record:
-        solver.begin(start, lam)
-        solver.certified(tol)
-        return record()
-
-    def step() -> Record:
-        solver.step(tol)
-        if not solver.wide and (solver.stalled or not solver.patient):
-            solver.widen()
-        solver.certified(tol)
-        return record()
-
-    def last() -> Record:
-        if solver.gap > tol * solver.point.objective:
-            solver.bound()  # no proof at tol, so whatever can be proved
-        solver.settle()
-        return record()
-
-    yield begin
-    while not finished(solver, tol) and solver.problem.passes - first < max_iter:
-        yield step
-    if solver.gap > tol * solver.point.objective or not solver.settled:
-        yield last
-
-
-def finished(solver: QuasiNewton, tol: float) -> bool:
-    """Is there nothing left to gain?"""
-    objective = solver.point.objective
-    if solver.stalled or solver.gap <= tol * objective:
-        return True
-    if solver.point.lam > 0.0:
-        return False
-    return objective <= UNPENALISED * tol or solver.decrease <= UNPENALISED * tol * objective

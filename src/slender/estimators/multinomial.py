@@ -1,5 +1,6 @@
 """What LogisticClassifier and LinearProbe share: reading, weights, binary shapes, softmax."""
 
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..notices import warn
 from ..problem import Multinomial
-from ..rows import Rows
+from ..rows import Rows, SubsetRows
 from ..solvers.loop import Record
 from .linear import LinearClassifier
 from .validation import check_finite, check_positive, row_weights, shown
@@ -27,7 +28,7 @@ class MultinomialClassifier(LinearClassifier):
     fit_intercept: bool
     class_weight: Any
     tol: float
-    max_iter: int
+    limit: ClassVar[str] = "max_iter"  # the parameter that says how often the rows may be read
 
     multilabel_ = False
     link: ClassVar[Literal["softmax"] | None] = "softmax"
@@ -60,7 +61,7 @@ class MultinomialClassifier(LinearClassifier):
 
     def _check(self) -> None:
         check_positive("tol", self.tol)
-        check_positive("max_iter", self.max_iter, kind=int)
+        check_positive(self.limit, getattr(self, self.limit), kind=Integral)
 
     def _check_use(self) -> None:
         check_positive("temperature_", self.temperature_)
@@ -74,18 +75,25 @@ class MultinomialClassifier(LinearClassifier):
     def _advice(self, stalled: bool, dtype: Any) -> str:
         """What to change where a fit ended before its proof."""
         if not stalled:
-            return f"raise max_iter={self.max_iter}, or tol={self.tol}"
+            return f"raise {self.limit}={getattr(self, self.limit)}, or tol={self.tol}"
         other = "" if dtype == np.float64 else ", or fit float64 features"
         return f"{dtype} allows no further step: raise tol={self.tol}{other}"
 
     # -- reading ---------------------------------------------------------------------------------
 
     def _problem(
-        self, rows: Rows, codes: NDArray[np.int32], sample_weight: NDArray[Any] | None
+        self,
+        rows: Rows,
+        class_index: NDArray[np.int32],
+        sample_weight: NDArray[Any] | None,
+        index: NDArray[np.intp] | None = None,
     ) -> Multinomial:
-        """The problem of these rows, which are checked on the way."""
-        weight = row_weights(sample_weight, self.class_weight, codes, self.classes_)
-        lost = np.setdiff1d(np.arange(len(self.classes_)), codes[weight > 0])
+        """The problem of these rows, or of some of them, which are checked on the way."""
+        if index is not None and len(index) < len(class_index):
+            rows, class_index = SubsetRows(rows, index), class_index[index]
+            sample_weight = None if sample_weight is None else sample_weight[index]
+        weight = row_weights(sample_weight, self.class_weight, class_index, self.classes_)
+        lost = np.setdiff1d(np.arange(len(self.classes_)), class_index[weight > 0])
         if len(lost):
             raise ValueError(
                 f"class {shown(self.classes_[lost[0]])} has no training row of positive weight; "
@@ -94,34 +102,13 @@ class MultinomialClassifier(LinearClassifier):
         w = weight / np.count_nonzero(weight)
         if not 1.0 / FARTHEST < w.sum() < FARTHEST:  # float32 would lose such weights, or overflow
             rows = rows.widened()
-        problem = Multinomial(rows, codes, w, len(self.classes_), bool(self.fit_intercept))
+        problem = Multinomial(rows, class_index, w, len(self.classes_), bool(self.fit_intercept))
         if not np.isfinite(problem.squares):
             check_finite(rows)
             raise ValueError(
                 f"X holds numbers whose squares overflow {rows.dtype}; scale the features down"
             )
         return problem
-
-    def _lam(self, C: float, problem: Multinomial) -> float:
-        """lam of the softmax for scikit-learn's C."""
-        rows = 2.0 if problem.n_classes == 2 else 1.0
-        return float(rows / (np.count_nonzero(problem.w) * C))
-
-    # -- keeping ---------------------------------------------------------------------------------
-
-    def _keep(self, W: NDArray[Any], b: NDArray[Any]) -> None:
-        """coef_ and intercept_ in scikit-learn's shapes."""
-        if len(W) == 2:
-            W, b = W[1:] - W[:1], b[1:] - b[:1]
-        self.coef_ = np.ascontiguousarray(W)
-        self.intercept_ = np.asarray(b, W.dtype)
-
-    def _both_rows(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The softmax's W and b for a fitted model, also a binary one."""
-        W, b = self.coef_, self.intercept_
-        if len(self.classes_) == 2:
-            return np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-        return W, b
 
 
 def warn_unproved(message: str) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 from ..curvature import LBFGS, Curvature, Identity
 from ..losses import MARGIN_LOSSES, MarginLoss, bounded, fit_for
 from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
-from ..solvers.stochastic import Data, Stochastic
-from .one_vs_rest import OneVsRestClassifier
+from ..solvers.stochastic import Stochastic, StochasticData
+from .stochastic import StochasticClassifier
 from .validation import check_choice, check_positive
 
 AUTO_DAMPING = 1.0  # of F''(0) mean ‖x‖²
@@ -17,7 +17,7 @@ AUTO_T0 = (
 FIRST_STEP = 0.1  # tried first
 
 
-class OLBFGSClassifier(OneVsRestClassifier):
+class OLBFGSClassifier(StochasticClassifier):
     """One-vs-rest linear classifier by online L-BFGS.
 
     Minimises mean loss + lam/2 ‖w‖² for each class.  Every visit of an example takes a step
@@ -116,10 +116,11 @@ class OLBFGSClassifier(OneVsRestClassifier):
     def _curvature(self) -> Curvature:
         return Identity()
 
-    def _solver(self, data: Data, n_classes: int, beta: float) -> Stochastic:
+    def _choose(self, data: StochasticData) -> None:
         damping, t0, step = self.damping, self.t0, self.step
         if damping == "auto":
-            mean_sq = float(data.sqnorms[data.active].mean(dtype=float)) + beta**2
+            mean_sq = float(data.sqnorms[data.active].mean(dtype=float))
+            mean_sq += data.coordinates.bias**2
             damping = AUTO_DAMPING * (self._loss().curvature(0.0) or 1.0) * mean_sq
         self.damping_ = float(damping)
         self.t0_ = float(len(data.active) * AUTO_T0 if t0 == "auto" else t0)
@@ -127,19 +128,21 @@ class OLBFGSClassifier(OneVsRestClassifier):
             trial = subsample(data, TRIAL_ROWS, self._rng)
             seed = int(self._rng.integers(2**31))  # the same order for every step
             step = find_eta0(
-                lambda step: self._after(self._descent_at(step, beta), trial, n_classes, seed),
-                FIRST_STEP,
+                lambda step: self._after(self._descent_at(trial, step), seed), FIRST_STEP
             )
         self.step_ = float(step)
-        return self._descent_at(self.step_, beta)
 
-    def _descent_at(self, step: float, beta: float) -> Stochastic:
+    def _solver(self, data: StochasticData) -> Stochastic:
+        return self._descent_at(data, self.step_)
+
+    def _descent_at(self, data: StochasticData, step: float) -> Stochastic:
         return Stochastic(
+            data,
             self._loss(),
             step,
             decay=1.0 / self.t0_,
             lam=self.lam,
-            beta=beta,
+            beta=data.coordinates.bias,
             average=bool(self.average),
             negatives=self.negatives,
             metric=LBFGS(int(self.memory), self.damping_),

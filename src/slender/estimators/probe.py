@@ -9,28 +9,31 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from ..notices import warn
-from ..rows import NormalisedRows, Rows, blocks, one_blas_thread
-from ..solvers.loop import Clock, Record, listed, run
-from ..solvers.newton import QuasiNewton
-from ..solvers.path import Walker
-from .chosen import (
+from ..problem import Multinomial
+from ..rows import NormalisedRows, Rows, blocks
+from ..solvers.loop import Record, listed, run
+from ..solvers.newton import Newton
+from ..solvers.pairs import Pairs
+from ..solvers.path import NewtonFold, Path
+from ..solvers.quasinewton import NewtonState
+from .choice import (
     SELECTORS,
-    ChosenClassifier,
+    Choice,
+    Labelled,
     best_of,
     read_values,
     several,
     spread,
     warn_at_edge,
 )
-from .logistic import descend
-from .multinomial import warn_unproved
+from .multinomial import MultinomialClassifier, warn_unproved
 from .temperature import temperature
 from .validation import (
     check_choice,
     check_finite,
     check_positive,
     generator,
-    read_codes,
+    read_class_index,
     read_rows,
     read_sample_weight,
 )
@@ -46,7 +49,7 @@ RISEN_AT_ALL = 1e-3  # of the lowest log loss: more than rounding
 KEPT = 4  # models of the path, those that may yet be chosen
 
 
-class LinearProbe(ChosenClassifier):
+class LinearProbe(MultinomialClassifier):
     """Multinomial logistic regression with C chosen by validation.
 
     Walks from strong to weak penalty, each C warm-started from the one before, until accuracy on
@@ -147,101 +150,88 @@ class LinearProbe(ChosenClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "LinearProbe":
         """Walk the path, choose C, fit it; `groups` go to the splitter."""
         self._check()
-        Cs = self._read_cs()
+        Cs, choice = self._read_cs(), self._choice()
         rng = generator(self.random_state)
         raw = read_rows(self, X, reset=True)
         check_finite(raw)  # before any split, so that an error names the user's row
-        codes = read_codes(self, y, raw.shape[0])
+        class_index = read_class_index(self, y, raw.shape[0])
         weight = read_sample_weight(sample_weight, raw)
         rows, columns = self._scaled(raw)
-        parts = self._parts(X, y, groups, codes, rng)
-        walkers = [
-            Walker(
-                self._part_problem(rows, codes, weight, part.train),
-                self._held_out(rows, codes, columns, part),
-                rng,
-            )
-            for part in parts
-        ]
-        curvature = walkers[0].solver.curvature  # before it is widened, if it ever is
-        with one_blas_thread():
-            start, pairs, interrupted = self._walk(walkers, Cs)
-            if self.C_ in (Cs[0], Cs[-1]):
-                best = self.path_[best_of(self.path_, self.select)]
-                warn_at_edge("C", self.path_, best, given=not isinstance(self.Cs, Integral))
-            self.temperature_ = 1.0
-            if self.calibrate:
-                most = 1 if interrupted else self.max_iter
-                start, stopped = self._descend(walkers[0].solver, start, most)
-                interrupted |= stopped
-                self.temperature_ = temperature(walkers[0].held_out, *start)
-            index = self._final_index(parts, codes, rng)
-            if index is parts[0].train:
-                solver = walkers[0].solver
-            else:
-                problem = self._part_problem(rows, codes, weight, index)
-                solver = QuasiNewton(problem, rng, curvature=curvature, pairs=pairs)
-            self._finish(solver, start, interrupted)
+        examples = Labelled(rows, class_index, self.classes_)
+        parts, judge = choice.parts(X, y, groups, examples, rng), choice.judge(examples)
+        folds = []
+        for part in parts:
+            problem = self._problem(rows, class_index, weight, part.train)
+            held_out = choice.held_out(self, examples, part, lambda x: self._scaled_as(x, columns))
+            judged = held_out, judge, self.max_iter, rng
+            folds.append(NewtonFold(problem, self.tol, columns, *judged))
+        start, pairs, hurry = self._walk(folds, Cs, rng)
+        learned = folds[0].state.curvature, pairs
+        self.temperature_ = 1.0
+        if self.calibrate:
+            solver, state, hurry = self._descend(folds[0].problem, start, learned, hurry, rng)
+            start = solver.model(state)
+            self.temperature_ = temperature(folds[0].held_out, *start)
+        index = choice.final_index(parts, examples, rng)
+        problem = folds[0].problem
+        if index is not parts[0].train:
+            problem = self._problem(rows, class_index, weight, index)
+        solver, state, hurry = self._descend(problem, start, learned, hurry, rng)
+        self._keep(solver.solution(state))
         if columns is not None:
             self.coef_ *= columns  # so that the model takes raw features
+        self.gap_, self.objective_ = state.gap, state.objective
+        self.n_iter_ = ceil(problem.passes - state.first)
+        self._say(state, hurry, problem.rows.dtype)
         return self
 
-    def _walk(self, walkers: list[Walker], Cs: NDArray[np.float64]) -> tuple[Any, Any, bool]:
-        """The first walker's model and pairs at the chosen C; whether Ctrl-C ended the path."""
-        self._start_path(len(walkers))
+    def _choice(self) -> Choice:
+        return Choice(self.validation, self.shots, self.refit, self.select)
+
+    def _walk(
+        self, folds: list[NewtonFold], Cs: NDArray[np.float64], rng: np.random.Generator
+    ) -> tuple[Any, Pairs, bool]:
+        """The first fold's model and pairs at the chosen C; whether Ctrl-C ended the path."""
+        path = Path(folds, ({"C": float(C)} for C in Cs), self._turned)
+        state = path.init(rng)
+        self.path_, self.folds_ = state.path, state.folds
         kept: dict[int, Any] = {}  # models and pairs of values that may yet be chosen
-        interrupted = False
-        try:
-            for place, C in enumerate(Cs):
-                records = [self._solve(walker, C) for walker in walkers]
-                record = self._keep_record({"C": float(C)}, records)
-                if best_of(self.path_, self.select) == place:
-                    kept[place] = walkers[0].model(), walkers[0].solver.pairs.copy()
-                    kept.pop(min(kept) if len(kept) > KEPT else -1, None)
-                answers = [call(record, walkers[0].model) for call in listed(self.callbacks)]
-                if any(answers) or (not self.full and turned(self.path_, self.select)):
-                    break
-        except KeyboardInterrupt:
-            if not self.path_:
-                raise
-            interrupted = True
+
+        def keep(record: Record, model: Any) -> None:
+            place = len(self.path_) - 1
+            if best_of(self.path_, self.select) == place:
+                kept[place] = folds[0].model(), folds[0].state.pairs.copy()
+                kept.pop(min(kept) if len(kept) > KEPT else -1, None)
+
+        ending = run(path, state, self.path_, [keep, *listed(self.callbacks)])
         best = best_of(self.path_, self.select)
         self.C_ = self.path_[best]["C"]
+        if self.C_ in (Cs[0], Cs[-1]):
+            given = not isinstance(self.Cs, Integral)
+            warn_at_edge("C", self.path_, self.path_[best], given)
         # a value that was not the best when it was met may be it now: its neighbour stands for it
         nearest = min(kept, key=lambda place: abs(place - best))
-        return *kept[nearest], interrupted
+        return *kept[nearest], ending == "interrupted"
 
-    def _solve(self, walker: Walker, C: float) -> Record:
-        record = walker.walk_to(self._lam(C, walker.problem), self.tol, self.max_iter)
-        return {**record, **self._score(lambda: (walker.held_out, *walker.model()))}
+    def _turned(self, path: list[Record]) -> bool:
+        return not self.full and turned(path, self.select)
 
-    def _descend(self, solver: QuasiNewton, start: Any, max_iter: int) -> tuple[Any, bool]:
-        """The model at C_, to `tol`, and its trace_; whether Ctrl-C ended it."""
-        problem, self.trace_ = solver.problem, []
-        lam = self._lam(self.C_, problem)
-        steps = descend(solver, problem.theta(*start), lam, self.tol, max_iter)
-        interrupted = False
-        try:
-            run(steps, Clock(), solver.model, self.trace_)
-        except KeyboardInterrupt:
-            if not self.trace_:
-                raise
-            interrupted = True
-        return solver.model(), interrupted
+    def _descend(
+        self, problem: Multinomial, start: Any, learned: Any, hurry: bool, rng: np.random.Generator
+    ) -> tuple[Newton, NewtonState, bool]:
+        """A fit at C_ to `tol`, from the path's model; whether Ctrl-C ended it, or had before."""
+        theta = problem.theta(*start)
+        solver = Newton(problem, problem.lam_of(self.C_), self.tol, theta, *learned)
+        state, self.trace_ = solver.init(rng), []
+        ending = run(solver, state, self.trace_, most=1 if hurry else self.max_iter)
+        return solver, state, hurry or ending == "interrupted"
 
-    def _finish(self, solver: QuasiNewton, start: Any, interrupted: bool) -> None:
-        """Fit C_ to a proved accuracy, from the path's model."""
-        before = solver.problem.passes
-        most = 1 if interrupted else self.max_iter
-        model, stopped = self._descend(solver, start, most)
-        self._keep(*model)
-        self.gap_, self.objective_ = solver.gap, solver.point.objective
-        self.n_iter_ = ceil(solver.problem.passes - before)
+    def _say(self, state: NewtonState, interrupted: bool, dtype: Any) -> None:
         what = f"the objective at C={self.C_:.3g} {self._proved()}"
-        if interrupted or stopped:
+        if interrupted:
             warn_unproved(f"interrupted: {what}")
         elif self.gap_ > self.tol * self.objective_:
-            warn_unproved(f"{what}: {self._advice(solver.stalled, solver.dtype)}")
+            warn_unproved(f"{what}: {self._advice(state.stalled, dtype)}")
 
     # -- scaling ---------------------------------------------------------------------------------
 
@@ -282,8 +272,9 @@ class LinearProbe(ChosenClassifier):
 
     def _check(self) -> None:
         super()._check()
+        self._choice().check()
         check_choice("scale", self.scale, SCALES)
-        if self.calibrate and not self._one_part:
+        if self.calibrate and not self._choice().one_part:
             raise several("calibrate=True")
 
 

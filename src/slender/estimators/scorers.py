@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer
 
+from ..problem.linear import one_row
 from ..rows import Rows
 from .multinomial import MultinomialClassifier
 
@@ -24,7 +25,7 @@ class Candidate(MultinomialClassifier):
 def candidate(classes: NDArray[Any], W: NDArray[Any], b: NDArray[Any]) -> Candidate:
     model = Candidate()
     model.classes_ = classes
-    model._keep(W, b)
+    model._keep(one_row(W, b))
     return model
 
 

@@ -9,9 +9,9 @@ from ..curvature import Curvature, Identity
 from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, bounded, fit_for
 from ..solvers.minibatch import MiniBatch
 from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
-from ..solvers.stochastic import Data, Stochastic
+from ..solvers.stochastic import Stochastic, StochasticData
 from .forms import Form, form_of
-from .one_vs_rest import Descent, OneVsRestClassifier
+from .stochastic import Descent, StochasticClassifier
 from .validation import check_choice, check_positive, shown
 
 SCHEDULES = ("optimal", "sqrt", "constant")
@@ -24,7 +24,7 @@ TRIAL_GUESS = 16  # up to so many rows a batch, the rate to begin with grows wit
 TRIAL_BYTES = 64 * 2**20  # on rows that fill no more than this, again and again if need be
 
 
-class SGDClassifier(OneVsRestClassifier):
+class SGDClassifier(StochasticClassifier):
     """Linear classifier by stochastic gradient descent, one row or a mini-batch at a time.
 
     Minimises mean loss + lam/2 ‖W‖².  A margin loss ("logistic", "calibrated_hinge", "squared",
@@ -140,54 +140,40 @@ class SGDClassifier(OneVsRestClassifier):
     def _curvature(self) -> Curvature:
         return Identity()
 
-    def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
-        n = len(data.active)
+    def _choose(self, data: StochasticData) -> None:
+        self._check_batch(len(data.active))
+        self.step_ = float(self._try_rates(data) if self.step == "auto" else self.step)
+
+    def _check_batch(self, n: int) -> None:
         if self.batch_size > n:
             raise ValueError(
                 f"batch_size={self.batch_size} is more than the {n} rows; use at most {n}"
             )
-        return super()._epochs(data, passes)
 
-    def _solver(self, data: Data, n_classes: int, beta: float) -> Descent:
-        eta0 = self.step
-        if eta0 == "auto":
-            eta0 = self._try_rates(data, n_classes, beta)
-        self.step_ = float(eta0)
-        return self._descent_at(self.step_, beta, int(self.batch_size))
+    def _solver(self, data: StochasticData) -> Descent:
+        self._check_batch(len(data.active))
+        return self._descent_at(data, self.step_, int(self.batch_size))
 
-    def _descent_at(self, eta0: float, beta: float, batch: int) -> Descent:
+    def _descent_at(self, data: StochasticData, eta0: float, batch: int) -> Descent:
         form = self._form()
         decay, power = {  # eta_t = eta0 / (1 + decay t)^power
             "optimal": (self.lam * eta0, 0.75 if self.average else 1.0),
             "sqrt": (1.0, 0.5),
             "constant": (0.0, 1.0),
         }[self.schedule]
-        cap = STABLE if self.step == "auto" else np.inf
+        settings: dict[str, Any] = {
+            "decay": decay,
+            "power": power,
+            "lam": self.lam,
+            "beta": data.coordinates.bias,
+            "cap": STABLE if self.step == "auto" else np.inf,
+            "average": bool(self.average),
+        }
         if form.apart and batch == 1:
-            return Stochastic(
-                self._loss(),
-                eta0,
-                decay=decay,
-                power=power,
-                lam=self.lam,
-                beta=beta,
-                cap=cap,
-                average=bool(self.average),
-                negatives=self.negatives,
-            )
-        return MiniBatch(
-            form.batch,
-            eta0,
-            batch_size=batch,
-            decay=decay,
-            power=power,
-            lam=self.lam,
-            beta=beta,
-            cap=cap,
-            average=bool(self.average),
-        )
+            return Stochastic(data, self._loss(), eta0, negatives=self.negatives, **settings)
+        return MiniBatch(data, form.batch, eta0, batch_size=batch, **settings)
 
-    def _try_rates(self, data: Data, n_classes: int, beta: float) -> float:
+    def _try_rates(self, data: StochasticData) -> float:
         batch = min(int(self.batch_size), TRIAL_BATCH)
         of_fit = self.passes * -(-len(data.active) // self.batch_size)
         wanted = int(np.clip(of_fit, FEWEST_UPDATES, MOST_UPDATES)) * batch
@@ -197,7 +183,7 @@ class SGDClassifier(OneVsRestClassifier):
         seed = int(self._rng.integers(2**31))  # the same order for every rate
 
         def objective(eta0: float) -> float:
-            return self._after(self._descent_at(eta0, beta, batch), trial, n_classes, seed, passes)
+            return self._after(self._descent_at(trial, eta0, batch), seed, passes)
 
-        mean_sq = float(trial.sqnorms.mean(dtype=float)) + beta**2
+        mean_sq = float(trial.sqnorms.mean(dtype=float)) + data.coordinates.bias**2
         return find_eta0(objective, min(batch, TRIAL_GUESS) / mean_sq if mean_sq > 0 else 1.0)

@@ -8,8 +8,8 @@ import numpy as np
 from ..curvature import Curvature, Identity, Metric, Secant, Slides
 from ..losses import MARGIN_LOSSES, MarginLoss, bounded, fit_for
 from ..solvers.rate import find_period, find_t0, subsample, t0_rows
-from ..solvers.stochastic import Data, Stochastic
-from .one_vs_rest import OneVsRestClassifier
+from ..solvers.stochastic import Stochastic, StochasticData
+from .stochastic import StochasticClassifier
 from .validation import check_choice, check_positive
 
 VARIANTS = ("corrected", "gauss_newton", "2008", "2008_literal")
@@ -17,7 +17,7 @@ SLIDES = {"2008": True, "2008_literal": False}  # are ratios held?
 STABLE = 2.0  # with t0="auto" a step is held, per row, below this over F''(0)‖x_i‖²
 
 
-class SGDQNClassifier(OneVsRestClassifier):
+class SGDQNClassifier(StochasticClassifier):
     """One-vs-rest linear classifier by SGD-QN, diagonal quasi-Newton stochastic descent.
 
     Minimises mean loss + lam/2 ‖w‖² for each class.  Every feature has a rate of its own, which
@@ -124,30 +124,33 @@ class SGDQNClassifier(OneVsRestClassifier):
     def _curvature(self) -> Curvature:
         return Identity()
 
-    def _solver(self, data: Data, n_classes: int, beta: float) -> Stochastic:
+    def _choose(self, data: StochasticData) -> None:
         self.period_ = find_period(data) if self.period == "auto" else int(self.period)
         t0 = self.t0
         if t0 == "auto":
             trial = subsample(data, t0_rows(len(data.active)), self._rng)
             seed = int(self._rng.integers(2**31))  # the same order for every t0
             t0 = find_t0(
-                lambda t0: self._after(self._descent_at(t0, beta), trial, n_classes, seed),
+                lambda t0: self._after(self._descent_at(trial, t0), seed),
                 least=self.period_,  # below it the decay, T/t0, would take the weights to 0
             )
         self.t0_ = float(t0)
-        return self._descent_at(self.t0_, beta)
 
-    def _descent_at(self, t0: float, beta: float) -> Stochastic:
+    def _solver(self, data: StochasticData) -> Stochastic:
+        return self._descent_at(data, self.t0_)
+
+    def _descent_at(self, data: StochasticData, t0: float) -> Stochastic:
         slides = self.variant in SLIDES
         metric: Metric = Secant(t0, self.period_, gauss_newton=self.variant == "gauss_newton")
         if slides:
             metric = Slides(self.period_, SLIDES[self.variant])
         return Stochastic(
+            data,
             self._loss(),
             eta=1.0 / t0 if slides else 1.0,  # the others' D holds the rate itself
             decay=1.0 / t0 if slides else 0.0,
             lam=self.lam,
-            beta=beta,
+            beta=data.coordinates.bias,
             cap=STABLE if self.t0 == "auto" else np.inf,
             average=bool(self.average),
             negatives=self.negatives,

@@ -7,16 +7,16 @@ import numpy as np
 
 from ..curvature import CURVATURES, Curvature
 from ..losses import MARGIN_LOSSES, MarginLoss, fit_for, peaked_at_zero
-from ..solvers.stochastic import Data, Stochastic
-from ..solvers.theoretical import TheoreticalDescent
-from .one_vs_rest import OneVsRestClassifier
+from ..solvers.stochastic import Stochastic, StochasticData
+from ..solvers.theorem2 import Theorem2
+from .stochastic import Descent, StochasticClassifier
 from .validation import check_choice, check_positive
 
 DAMPING = 2.0  # of the mean eigenvalue; measured on CIFAR-100, Caltech-101, MNIST, digits, planted
 AUTO_STEP = 0.5  # of 1 / (F''(0) mean ‖z‖²), half of the largest that is stable on average
 
 
-class SLNDClassifier(OneVsRestClassifier):
+class SLNDClassifier(StochasticClassifier):
     """One-vs-rest linear classifier by stochastic low-rank Newton descent.
 
     One curvature H = F''(0) mean x xᵀ, from a sample of rows, serves all classes: its rank-k
@@ -164,14 +164,27 @@ class SLNDClassifier(OneVsRestClassifier):
         }
         return CURVATURES[self.curvature](**options[self.curvature])
 
-    def _solver(self, data: Data, n_classes: int, beta: float) -> Stochastic:
-        loss = self._loss()
+    def _choose(self, data: StochasticData) -> None:
+        coordinates: Any = data.coordinates
+        self.rank_ = int(coordinates.dim)
+        lowrank = self.curvature == "lowrank"
+        self.eigenvalues_ = coordinates.eigenvalues if lowrank else np.empty(0)
+        if self.step == "theory":
+            return
         eta = self.step
         if eta == "auto":
-            mean_sq = float(data.sqnorms[data.active].mean(dtype=float)) + beta**2
-            eta = AUTO_STEP / (loss.curvature(0.0) * mean_sq) if mean_sq > 0 else 1.0
+            mean_sq = float(data.sqnorms[data.active].mean(dtype=float)) + coordinates.bias**2
+            eta = AUTO_STEP / (self._loss().curvature(0.0) * mean_sq) if mean_sq > 0 else 1.0
         self.step_ = float(eta)
+
+    def _solver(self, data: StochasticData) -> Descent:
+        loss, beta = self._loss(), data.coordinates.bias
+        if self.step == "theory":
+            if self._state is not None:
+                raise ValueError("step='theory' keeps its sample fixed: use fit, not partial_fit")
+            return Theorem2(data, loss, self.negatives, beta)
         return Stochastic(
+            data,
             loss,
             self.step_,
             beta=beta,
@@ -179,22 +192,3 @@ class SLNDClassifier(OneVsRestClassifier):
             average=self.average is not False,
             negatives=self.negatives,
         )
-
-    def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
-        coordinates: Any = self._coordinates
-        self.rank_ = int(coordinates.dim)
-        lowrank = self.curvature == "lowrank"
-        self.eigenvalues_ = coordinates.eigenvalues if lowrank else np.empty(0)
-        if self.step != "theory":
-            return super()._epochs(data, passes)
-        if self._state is not None:
-            raise ValueError("step='theory' keeps its sample fixed: use fit, not partial_fit")
-        descent = TheoreticalDescent(
-            self._loss(),
-            data,
-            self._seen.shape[1],
-            self.negatives,
-            coordinates.bias,
-            self._rng,
-        )
-        return descent.epochs(passes), descent.solution

@@ -19,19 +19,19 @@ class Part(NamedTuple):
     held_out: NDArray[np.intp]
 
 
-def stratified(codes: NDArray[np.int32], share: float, rng: np.random.Generator) -> Part:
+def stratified(class_index: NDArray[np.int32], share: float, rng: np.random.Generator) -> Part:
     """`share` of each class held out, and at least one row of it left to fit on."""
     held_out = []
-    for index in _by_class(codes):
+    for index in _by_class(class_index):
         mine = rng.permutation(index)
         held_out.append(mine[: min(int(share * len(mine) + rng.random()), len(mine) - 1)])
     out = np.sort(np.concatenate(held_out))
     if len(out) == 0:
         raise ValueError(
-            f"validation={share} of {len(codes)} rows leaves none to choose C on; "
+            f"validation={share} of {len(class_index)} rows leaves none to choose C on; "
             "use a larger share, or give validation=(X_val, y_val)"
         )
-    return Part(np.setdiff1d(np.arange(len(codes)), out), out)
+    return Part(np.setdiff1d(np.arange(len(class_index)), out), out)
 
 
 def splitter(given: Any, y: Any, rng: np.random.Generator) -> Any:
@@ -41,10 +41,10 @@ def splitter(given: Any, y: Any, rng: np.random.Generator) -> Any:
     return check_cv(given, y, classifier=True)
 
 
-def folds(pairs: Iterable[Any], codes: NDArray[np.int32], names: Any) -> Iterator[Part]:
+def folds(pairs: Iterable[Any], class_index: NDArray[np.int32], names: Any) -> Iterator[Part]:
     """The (train, held out) of a splitter, each with every class to fit on."""
     for number, (train, held_out) in enumerate(pairs):
-        lost = np.setdiff1d(np.arange(len(names)), codes[train])
+        lost = np.setdiff1d(np.arange(len(names)), class_index[train])
         if len(lost):
             raise ValueError(
                 f"class {shown(names[lost[0]])} has no row in the training part of split {number}; "
@@ -54,11 +54,11 @@ def folds(pairs: Iterable[Any], codes: NDArray[np.int32], names: Any) -> Iterato
 
 
 def few(
-    codes: NDArray[np.int32], train: NDArray[np.intp], shots: int, rng: np.random.Generator
+    class_index: NDArray[np.int32], train: NDArray[np.intp], shots: int, rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """`shots` rows of each class out of `train`."""
     chosen, scarce = [], 0
-    for index in _by_class(codes[train]):
+    for index in _by_class(class_index[train]):
         scarce += len(index) < shots
         chosen.append(rng.permutation(index)[:shots])
     if scarce:
@@ -69,8 +69,8 @@ def few(
     return train[np.sort(np.concatenate(chosen))]
 
 
-def _by_class(codes: NDArray[np.int32]) -> list[NDArray[np.intp]]:
+def _by_class(class_index: NDArray[np.int32]) -> list[NDArray[np.intp]]:
     """The rows of each class, increasing."""
-    order = np.argsort(codes, kind="stable")
-    bounds = np.flatnonzero(np.diff(codes[order])) + 1
+    order = np.argsort(class_index, kind="stable")
+    bounds = np.flatnonzero(np.diff(class_index[order])) + 1
     return np.split(order, bounds)

@@ -1,6 +1,5 @@
 """What the two dual solvers of the multi-class SVM share: reading, the duality gap, keeping."""
 
-from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -10,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..notices import warn
 from ..rows import Rows
-from ..solvers.loop import Clock, Record, run
+from ..solvers.loop import Clock, Ending, Record, Solver, run
 from .linear import LinearClassifier
 from .validation import (
     check_finite,
     check_positive,
-    read_codes,
+    read_class_index,
     read_rows,
     read_sample_weight,
     row_weights,
@@ -75,12 +74,12 @@ class SVMClassifier(LinearClassifier):
     ) -> Examples:
         rows = read_rows(self, X, reset=reset)
         check_finite(rows)
-        codes = read_codes(self, y, rows.shape[0], classes)
+        class_index = read_class_index(self, y, rows.shape[0], classes)
         given = read_sample_weight(sample_weight, rows)
-        weight = row_weights(given, self.class_weight, codes, self.classes_)
+        weight = row_weights(given, self.class_weight, class_index, self.classes_)
         if not weight.any():
             raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-        return Examples(rows, codes, weight)
+        return Examples(rows, class_index, weight)
 
     def _constant(self, sq: NDArray[np.float64], examples: Examples) -> float:
         """The constant column: the root mean square norm of the rows, by their weights."""
@@ -89,48 +88,33 @@ class SVMClassifier(LinearClassifier):
         shares = examples.weight / examples.total
         return float(np.sqrt(shares @ np.where(shares > 0.0, sq, 0.0)) or 1.0)
 
-    def _epochs(
-        self, epoch: Callable[[], Record], passes: int, at_rest: Callable[[], bool]
-    ) -> Iterator[Callable[[], Record]]:
-        """So many, or fewer if the gap is as small as asked for or rounding allows."""
-        for _ in range(passes):
-            yield epoch
-            if self._reached(self.trace_[-1]) or at_rest():
-                break
-
-    def _run(
-        self,
-        epochs: Iterator[Callable[[], Record]],
-        clock: Clock,
-        weights: Callable[[], tuple[NDArray[Any], NDArray[Any]]],
-    ) -> None:
-        """Run the epochs and keep the model."""
-        run(epochs, clock, weights, self.trace_, self.callbacks)
+    def _run(self, solver: Solver[Any], state: Any, most: int, clock: Clock) -> Ending:
+        """Run the solver and keep the model."""
+        ending = run(solver, state, self.trace_, self.callbacks, most, clock)
         last = self.trace_[-1]
         self.gap_, self.objective_ = last["gap"], last["objective"]
         self.n_iter_ = int(last["passes"])
-        W, b = weights()
-        self.coef_, self.intercept_ = np.ascontiguousarray(W), b.astype(W.dtype)
+        self._keep(solver.solution(state))
+        return ending
 
-    def _reached(self, record: Record) -> bool:
-        """Is the gap as small as asked for?"""
-        return self.tol is not None and record["gap"] <= self.tol * record["objective"]
-
-    def _warn_unless_finished(self, at_rest: bool) -> None:
-        if self.tol is None or self._reached(self.trace_[-1]):
-            return  # not asked for, or reached
-        if self.n_iter_ < self.passes and not at_rest:
-            return  # stopped by a callback
+    def _say(self, ending: Ending) -> None:
+        """A warning, where the fit did not end as it should, with what to change."""
+        wanted = -np.inf if self.tol is None else self.tol * self.objective_
+        if ending == "stopped" or self.gap_ <= wanted:
+            return
+        if ending != "interrupted" and self.tol is None:
+            return  # nothing was asked for
         share = self.gap_ / self.objective_ if self.objective_ > 0 else np.inf
-        advice = f"raise passes={self.passes}, or tol={self.tol}"
-        if at_rest:
-            advice = f"rounding allows no better; raise tol={self.tol}, or "
-            if self.coef_.dtype == np.float32:
-                advice += "give X as float64"
-            else:
-                advice += "give columns of like size (StandardScaler)"
-        warn(
+        reached = (
             f"after {self.n_iter_} passes the objective {self.objective_:.6g} is proved to lie "
-            f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum: {advice}",
-            ConvergenceWarning,
+            f"within {self.gap_:.2g} ({share:.1e} of it) of the optimum"
         )
+        if ending == "interrupted":
+            message = f"interrupted: {reached}"
+        elif ending == "out of passes":
+            message = f"{reached}: raise passes={self.passes}, or tol={self.tol}"
+        else:
+            float32 = self.coef_.dtype == np.float32
+            other = "X as float64" if float32 else "columns of like size (StandardScaler)"
+            message = f"{reached}: rounding allows no better; raise tol={self.tol}, or give {other}"
+        warn(message, ConvergenceWarning)

@@ -14,7 +14,7 @@ from scipy.optimize import bracket, minimize_scalar
 
 from ..metrics import measure
 from ..notices import warn
-from ..solvers.tracepath import HeldOut
+from ..solvers.path import HeldOut
 
 UNSURE = log(2.0)  # a standard error of ln(temperature) that leaves it open by a factor of two
 FARTHEST = 50.0  # in ln(temperature): beyond this not even rounding is left

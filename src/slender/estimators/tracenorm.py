@@ -1,76 +1,27 @@
 """TraceNormClassifier: multinomial regression of low rank, by rank-one descent."""
 
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import ceil
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..problem import Multinomial
-from ..problem.tracenorm import Factors, raw_intercepts
 from ..rows import one_blas_thread
-from ..solvers.loop import Clock, Record, run
-from ..solvers.rankone import PAIRS, RankOne
-from .multinomial import MultinomialClassifier, warn_unproved
-from .validation import check_positive, generator, read_codes, read_rows, read_sample_weight
+from ..solvers.loop import Clock, Ending, run
+from ..solvers.rankone import PAIRS, RankOne, RankOneState, lambda1_max
+from .lowrank import LowRankClassifier
+from .multinomial import warn_unproved
+from .tracenorm_probe import TraceNormProbe
+from .validation import (
+    check_positive,
+    generator,
+    read_class_index,
+    read_rows,
+    read_sample_weight,
+)
 
 # Of lambda1_max_, where lambda1 is not given: within half a point of the best accuracy on images
 # and embeddings, where a tenth leaves most classes unlearned.
 DEFAULT_SHARE = 0.003
-
-
-class LowRankClassifier(MultinomialClassifier):
-    """A model held as intercept_ and W = V diag(theta) Uᵀ: scores cost r (d + C) a row."""
-
-    U_: NDArray[Any]  # (d, r)
-    theta_: NDArray[np.float64]  # (r,)
-    V_: NDArray[Any]  # (C, r)
-    rank_: int
-    lambda1_: float
-    lambda1_max_: float
-
-    @property
-    def coef_(self) -> NDArray[Any]:  # type: ignore[override]
-        """(C, d), made on demand; (1, d) for two classes."""
-        return self._left @ self.U_.T
-
-    @coef_.setter
-    def coef_(self, W: NDArray[Any]) -> None:
-        """Other weights in place of the fitted ones: their factors."""
-        self.V_, self.theta_, Ut = np.linalg.svd(W, full_matrices=False)
-        self.U_ = np.ascontiguousarray(Ut.T)
-
-    @property
-    def _left(self) -> NDArray[Any]:
-        """V diag(theta), (C, r); the difference of its two rows for two classes."""
-        left = self.V_ * self.theta_.astype(self.V_.dtype)
-        return left[1:] - left[:1] if len(left) == 2 else left
-
-    @property
-    def _class_rows(self) -> int:
-        return len(self.intercept_)
-
-    @property
-    def _weights_dtype(self) -> Any:
-        return self.U_.dtype
-
-    def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
-        r, n_classes = len(self.theta_), len(self.classes_)
-        return {"U_": (d, r), "theta_": (r,), "V_": (n_classes, r), "intercept_": (C,)}
-
-    def _linear(self, block: Any) -> NDArray[Any]:
-        left, (d, r) = self._left, self.U_.shape
-        if r * (d + len(left)) < d * len(left):
-            return np.asarray((block @ self.U_) @ left.T)
-        return np.asarray(block @ (self.U_ @ left.T))
-
-    def _keep_factors(self, problem: Multinomial, at: Factors) -> None:
-        self.U_, self.theta_, self.V_ = at.U, at.theta, at.V
-        self.rank_ = len(at.theta)
-        b = raw_intercepts(problem, at)
-        self.intercept_ = (b[1:] - b[:1] if len(b) == 2 else b).astype(at.U.dtype)
 
 
 class TraceNormClassifier(LowRankClassifier):
@@ -97,8 +48,8 @@ class TraceNormClassifier(LowRankClassifier):
         of lambda1.
     fit_intercept : bool, default False
         Unpenalised intercepts.
-    max_iter : int, default 200
-        Most steps; each reads X twice.
+    passes : int, default 400
+        Most readings of X; a step takes two.
     pairs : int, default 32
         Singular pairs taken at a step; the paper takes one.
     turn : bool, default True
@@ -151,7 +102,7 @@ class TraceNormClassifier(LowRankClassifier):
         tol: float = 1e-3,
         epsilon: float | None = None,
         fit_intercept: bool = False,
-        max_iter: int = 200,
+        passes: int = 400,
         pairs: int = PAIRS,
         turn: bool = True,
         class_weight: Any = None,
@@ -163,7 +114,7 @@ class TraceNormClassifier(LowRankClassifier):
         self.tol = tol
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
+        self.passes = passes
         self.pairs = pairs
         self.turn = turn
         self.class_weight = class_weight
@@ -174,35 +125,28 @@ class TraceNormClassifier(LowRankClassifier):
         """Fit to the certified optimum."""
         self._check()
         rows = read_rows(self, X, reset=True)
-        codes = read_codes(self, y, rows.shape[0])
+        class_index = read_class_index(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock, one_blas_thread():
-            problem = self._problem(rows, codes, weight)
-            solver = RankOne(problem, generator(self.random_state), self.pairs, self.turn)
-            self.lambda1_max_ = lambda1_max(solver)
+            problem = self._problem(rows, class_index, weight)
+            settings: dict[str, Any] = {
+                "epsilon": self.epsilon,
+                "pairs": self.pairs,
+                "turn": self.turn,
+            }
+            solver = RankOne(problem, self.tol, **settings)
+            state = solver.init(generator(self.random_state))
+            self.lambda1_max_ = lambda1_max(state)
             share = DEFAULT_SHARE * self.lambda1_max_
             self.lambda1_ = float(share if self.lambda1 is None else self.lambda1)
-            solver.set_penalties(self.lambda1_, float(self.lambda2), self.epsilon)
+            solver = replace(solver, lambda1=self.lambda1_, lambda2=float(self.lambda2))
         self.trace_ = []
-        ended = ""
-        try:
-            with one_blas_thread():
-                run(
-                    descend(solver, self.tol, self.epsilon, self.max_iter),
-                    clock,
-                    lambda: weights(solver),
-                    self.trace_,
-                    self.callbacks,
-                )
-        except KeyboardInterrupt:
-            if not self.trace_:
-                raise
-            ended = "interrupted: "
-        self._keep_factors(problem, solver.here.at)
-        self.gap_, self.objective_ = solver.gap, solver.objective
+        ending = run(solver, state, self.trace_, self.callbacks, self.passes, clock)
+        self._keep_factors(problem, state.here.at)
+        self.gap_, self.objective_ = solver.gap(state), solver.objective(state)
         self.n_iter_ = ceil(problem.passes)
-        self._say(solver, ended)
+        self._say(solver, state, ending)
         return self
 
     def path(
@@ -224,8 +168,6 @@ class TraceNormClassifier(LowRankClassifier):
                 f"epsilon={self.epsilon!r}: a path stops by tol, since one threshold cannot serve "
                 "penalties decades apart: use epsilon=None here, or fit, penalty by penalty"
             )
-        from .tracenorm_probe import TraceNormProbe  # noqa: PLC0415  (which needs this file)
-
         replaced = ("lambda1", "lambda2", "epsilon")
         settings = {name: of for name, of in self.get_params().items() if name not in replaced}
         probe = TraceNormProbe(n_lambda1, n_lambda2, alpha=alpha, validation=validation, **settings)
@@ -238,33 +180,20 @@ class TraceNormClassifier(LowRankClassifier):
         if self.epsilon is not None:
             check_positive("epsilon", self.epsilon)
 
-    def _say(self, solver: RankOne, ended: str) -> None:
+    def _say(self, solver: RankOne, state: RankOneState, ending: Ending) -> None:
         if self.lambda1_ >= self.lambda1_max_:
             answer = "the most frequent class" if self.fit_intercept else "the same class"
             warn_unproved(
                 f"lambda1={self.lambda1_:.4g} is not below lambda1_max_={self.lambda1_max_:.4g}: "
                 f"W = 0 is the optimum and every row gets {answer}; use a smaller lambda1"
             )
-        elif not finished(solver, self.tol, self.epsilon):
-            out_of_steps = len(self.trace_) > self.max_iter
-            if not (ended or solver.stalled or out_of_steps):
-                return  # a callback wanted it so
-            advice = "" if ended else f": {self._advice(solver.stalled, solver.Z.dtype)}"
+        elif ending != "stopped" and not solver.proved(state):
+            interrupted = "interrupted: " if ending == "interrupted" else ""
+            advice = "" if interrupted else f": {self._advice(state.stalled, state.Z.dtype)}"
             warn_unproved(
-                f"{ended}after reading X {self.n_iter_} times the objective {self.objective_:.6g} "
-                f"{self._proved()}{advice}"
+                f"{interrupted}after reading X {self.n_iter_} times the objective "
+                f"{self.objective_:.6g} {self._proved()}{advice}"
             )
-
-
-def weights(solver: RankOne) -> tuple[NDArray[Any], NDArray[Any]]:
-    """(W, b) in the shapes of coef_ and intercept_, for callbacks."""
-    W, b = solver.here.at.W, raw_intercepts(solver.problem, solver.here.at)
-    return (W[1:] - W[:1], b[1:] - b[:1]) if len(b) == 2 else (W, b)
-
-
-def lambda1_max(solver: RankOne) -> float:
-    """‖∇R(0)‖, the largest singular value of the gradient at W = 0, where a new solver stands."""
-    return float(solver.here.sigma[0])
 
 
 def check_penalties(lambda1: Any, lambda2: Any) -> None:
@@ -276,34 +205,3 @@ def check_penalties(lambda1: Any, lambda2: Any) -> None:
         )
     if lambda1 is not None:
         check_positive("lambda1", lambda1)
-
-
-def finished(solver: RankOne, tol: float, epsilon: float | None) -> bool:
-    """Is the goal reached: a proved gap, or the paper's conditions?"""
-    if epsilon is not None:
-        return solver.optimal(epsilon)
-    return solver.gap <= tol * solver.objective
-
-
-def descend(
-    solver: RankOne, tol: float, epsilon: float | None, max_iter: int
-) -> Iterator[Callable[[], Record]]:
-    """The steps of a fit, the first being the start itself."""
-
-    def record() -> Record:
-        return {
-            "passes": float(solver.problem.passes),
-            "objective": solver.objective,
-            "gap": solver.gap,
-            "rank": float(len(solver.here.at.theta)),
-        }
-
-    def step() -> Record:
-        solver.step(tol)
-        return record()
-
-    yield record
-    for _ in range(max_iter):
-        if finished(solver, tol, epsilon) or solver.stalled:
-            break
-        yield step

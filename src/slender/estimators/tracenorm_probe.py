@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..curvature.classwise import Classwise
+from ..problem import Multinomial
 from ..problem.tracenorm import Factors
 from ..rows import one_blas_thread
-from ..solvers.loop import Clock, Record, listed, run
-from ..solvers.rankone import PAIRS, RankOne
-from ..solvers.tracepath import TraceWalker, grid
-from .chosen import HALF, ChosenClassifier, best_of, read_values, spread, warn_at_edge
+from ..solvers.loop import Clock, run
+from ..solvers.path import Path, RankOneFold, grid
+from ..solvers.rankone import PAIRS, RankOne, lambda1_max
+from .choice import HALF, Choice, Labelled, best_of, read_values, spread, warn_at_edge
+from .lowrank import LowRankClassifier
 from .multinomial import warn_unproved
-from .tracenorm import LowRankClassifier, descend, lambda1_max, weights
 from .validation import (
     check_finite,
     check_positive,
     generator,
-    read_codes,
+    read_class_index,
     read_rows,
     read_sample_weight,
 )
@@ -32,7 +34,7 @@ LAMBDA2 = 1e-2, 1e-6
 PENALTIES = ("lambda1", "lambda2")
 
 
-class TraceNormProbe(LowRankClassifier, ChosenClassifier):
+class TraceNormProbe(LowRankClassifier):
     """TraceNormClassifier with lambda1 and lambda2 chosen by validation.
 
     Walks a grid of penalties from strong to weak, every pair warm-started from its neighbour, then
@@ -56,8 +58,8 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         What chooses the pair on the held-out rows, as in LinearProbe.
     refit : bool, default True
         Fit the chosen pair to all rows of X; else keep the model of the training part.
-    tol, max_iter, fit_intercept, pairs, turn, class_weight, random_state
-        As in TraceNormClassifier; max_iter is for each pair.  The path goes to 3 tol, the final
+    tol, passes, fit_intercept, pairs, turn, class_weight, random_state
+        As in TraceNormClassifier; passes are for each pair.  The path goes to 3 tol, the final
         fit to tol.
     callbacks : callable, or list of them, called with (record of path_, weights) after each pair
         A true answer ends the path.
@@ -103,7 +105,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         select: str = "auto",
         refit: bool = True,
         tol: float = 1e-3,
-        max_iter: int = 200,
+        passes: int = 400,
         fit_intercept: bool = False,
         pairs: int = PAIRS,
         turn: bool = True,
@@ -121,7 +123,7 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
         self.select = select
         self.refit = refit
         self.tol = tol
-        self.max_iter = max_iter
+        self.passes = passes
         self.fit_intercept = fit_intercept
         self.pairs = pairs
         self.turn = turn
@@ -134,66 +136,76 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
     ) -> "TraceNormProbe":
         """Walk the path, choose the penalties, fit them; `groups` go to the splitter."""
         self._check()
-        rng = generator(self.random_state)
+        choice, rng = self._choice(), generator(self.random_state)
         rows = read_rows(self, X, reset=True)
         check_finite(rows)  # before any split, so that an error names the user's row
-        codes = read_codes(self, y, rows.shape[0])
+        class_index = read_class_index(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
-        parts = self._parts(X, y, groups, codes, rng)
+        examples = Labelled(rows, class_index, self.classes_)
+        parts, judge = choice.parts(X, y, groups, examples, rng), choice.judge(examples)
+        folds = []
         with one_blas_thread():
-            walkers = []
             for part in parts:
-                problem = self._part_problem(rows, codes, weight, part.train)
-                solver = RankOne(problem, rng, self.pairs, self.turn)
-                walkers.append(
-                    TraceWalker(problem, self._held_out(rows, codes, None, part), solver)
-                )
-            self.lambda1_max_ = max(lambda1_max(walker.solver) for walker in walkers)
-            interrupted = self._walk(walkers)
-            best = best_of(self.path_, self.select)
-            self.lambda1_, self.lambda2_ = (self.path_[best][name] for name in PENALTIES)
-            index = self._final_index(parts, codes, rng)
-            same = index is parts[0].train
-            problem = walkers[0].problem if same else self._part_problem(rows, codes, weight, index)
-            before = problem.passes
-            solver = RankOne(
-                problem,
-                rng,
-                self.pairs,
-                self.turn,
-                self.models_[best],
-                walkers[0].solver.curvature,
-            )
-            self._finish(solver, interrupted)
-            self.n_iter_ = ceil(problem.passes - before)
+                problem = self._problem(rows, class_index, weight, part.train)
+                held_out = choice.held_out(self, examples, part, lambda x: x)
+                solver = RankOne(problem, self.tol, pairs=self.pairs, turn=self.turn)
+                folds.append(RankOneFold(solver, held_out, judge, self.passes, rng))
+        self.lambda1_max_ = max(lambda1_max(fold.state) for fold in folds)
+        interrupted = self._walk(folds, rng)
+        best = best_of(self.path_, self.select)
+        self.lambda1_, self.lambda2_ = (self.path_[best][name] for name in PENALTIES)
+        index = choice.final_index(parts, examples, rng)
+        problem = folds[0].rankone.problem
+        if index is not parts[0].train:
+            problem = self._problem(rows, class_index, weight, index)
+        self._finish(problem, self.models_[best], folds[0].state.curvature, interrupted, rng)
         return self
 
-    def _walk(self, walkers: list[TraceWalker]) -> bool:
-        """path_ and models_; whether Ctrl-C ended it."""
-        self._start_path(len(walkers))
-        self.models_: list[Factors] = []
-        try:
-            for lambda1, lambda2 in grid(self._walk_lambda1(), self._read_lambda2s()):
-                records = [self._solve(walker, lambda1, lambda2) for walker in walkers]
-                record = self._keep_record({"lambda1": lambda1, "lambda2": lambda2}, records)
-                self.models_.append(walkers[0].solver.here.at)
-                answers = [
-                    call(record, lambda: weights(walkers[0].solver))
-                    for call in listed(self.callbacks)
-                ]
-                if any(answers):
-                    break
-            else:
-                self._warn_at_edges()
-        except KeyboardInterrupt:
-            if not self.path_:
-                raise
-            return True
-        return False
+    def _choice(self) -> Choice:
+        return Choice(self.validation, self.shots, self.refit, self.select)
 
-    def _solve(self, walker: TraceWalker, lambda1: float, lambda2: float) -> Record:
-        record = walker.walk_to(lambda1, lambda2, self.tol, self.max_iter)
-        return {**record, **self._score(walker.factored)}
+    def _walk(self, folds: list[RankOneFold], rng: np.random.Generator) -> bool:
+        """path_ and models_; whether Ctrl-C ended it."""
+        path = Path(folds, grid(self._walk_lambda1(), self._read_lambda2s()))
+        state = path.init(rng)
+        self.path_, self.folds_, self.models_ = state.path, state.folds, folds[0].models
+        ending = run(path, state, self.path_, self.callbacks)
+        if ending == "finished":
+            self._warn_at_edges()
+        return ending == "interrupted"
+
+    def _finish(
+        self,
+        problem: Multinomial,
+        start: Factors,
+        curvature: Classwise | None,
+        hurry: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        """Fit the chosen pair to a proved accuracy, from the path's model."""
+        solver = RankOne(
+            problem,
+            self.tol,
+            self.lambda1_,
+            self.lambda2_,
+            pairs=self.pairs,
+            turn=self.turn,
+            start=start,
+            curvature=curvature,
+        )
+        clock, self.trace_ = Clock(), []
+        with clock, one_blas_thread():
+            state = solver.init(rng)
+        ending = run(solver, state, self.trace_, most=1 if hurry else self.passes, clock=clock)
+        self._keep_factors(problem, state.here.at)
+        self.gap_, self.objective_ = solver.gap(state), solver.objective(state)
+        self.n_iter_ = ceil(problem.passes - state.first)
+        where = f"lambda1={self.lambda1_:.3g}, lambda2={self.lambda2_:.3g}"
+        what = f"the objective at {where} {self._proved()}"
+        if hurry or ending == "interrupted":
+            warn_unproved(f"interrupted: {what}")
+        elif not solver.proved(state):
+            warn_unproved(f"{what}: {self._advice(state.stalled, problem.rows.dtype)}")
 
     def _walk_lambda1(self) -> Iterator[float]:
         """From strong to weak; past the last of its own values until validation has turned."""
@@ -237,29 +249,9 @@ class TraceNormProbe(LowRankClassifier, ChosenClassifier):
             given = self.alpha is not None or getattr(self, f"{name}s") is not None
             warn_at_edge(name, row, best, given)
 
-    def _finish(self, solver: RankOne, interrupted: bool) -> None:
-        """Fit the chosen pair to a proved accuracy, from the path's model."""
-        problem = solver.problem
-        solver.set_penalties(self.lambda1_, self.lambda2_)
-        self.trace_ = []
-        steps = descend(solver, self.tol, None, 0 if interrupted else self.max_iter)
-        try:
-            run(steps, Clock(), lambda: weights(solver), self.trace_)
-        except KeyboardInterrupt:
-            if not self.trace_:
-                raise
-            interrupted = True
-        self._keep_factors(problem, solver.here.at)
-        self.gap_, self.objective_ = solver.gap, solver.objective
-        where = f"lambda1={self.lambda1_:.3g}, lambda2={self.lambda2_:.3g}"
-        what = f"the objective at {where} {self._proved()}"
-        if interrupted:
-            warn_unproved(f"interrupted: {what}")
-        elif self.gap_ > self.tol * self.objective_:
-            warn_unproved(f"{what}: {self._advice(solver.stalled, problem.rows.dtype)}")
-
     def _check(self) -> None:
         super()._check()
+        self._choice().check()
         for name in ("n_lambda1", "n_lambda2", "pairs"):
             check_positive(name, getattr(self, name), kind=Integral)
         if self.alpha is not None and not 0.0 < float(self.alpha) < 1.0:

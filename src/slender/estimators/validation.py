@@ -125,7 +125,7 @@ def read_indicator(y: Any) -> NDArray[np.bool_]:
     return np.ascontiguousarray(Y, dtype=bool)
 
 
-def read_codes(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
+def read_class_index(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
     """One class per row, by its index; the estimator's classes_ are set."""
     labels, estimator.classes_, _ = read_labels(y, n, classes)
     if isinstance(labels, Indicator):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.linear import LinearClassifier
-from ..estimators.one_vs_rest import OneVsRestClassifier
+from ..estimators.stochastic import StochasticClassifier
 
 Link = Literal["softmax", "sigmoid"] | None
 
@@ -51,7 +51,7 @@ def linear(model: Any) -> Linear:
     check_is_fitted(model)
     b = np.broadcast_to(model.intercept_, len(model.coef_)).astype(np.float64)
     link: Link = model.link
-    if isinstance(model, OneVsRestClassifier):
+    if isinstance(model, StochasticClassifier):
         if model.loss not in LINKS:
             raise ValueError(
                 f"a model of loss={model.loss!r} cannot be exported, its scores are not linear "

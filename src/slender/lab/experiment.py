@@ -60,7 +60,7 @@ def experiment(
             value = problem.objective(problem.loss, split.X_train, codes, W, b, lam)
             entry["exact"] = _figure(value + 0.5 * lam * float(b @ b) * of_intercept)
         now = copy.copy(model)
-        now.coef_, now.intercept_ = W, b  # two rows for two classes predict the same
+        now.coef_, now.intercept_ = W, b
         entry["train_accuracy"] = accuracy(now, split.X_train, split.y_train)
         entry |= prefixed("validation_", hits(now, split.X_val, split.y_val))
         curve.append(entry)

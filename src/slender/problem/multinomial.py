@@ -109,19 +109,32 @@ class _Sums:
 
 
 @dataclass
+class Readings:
+    """How often all rows were read, by whatever arithmetic; without a gradient it counts half."""
+
+    passes: float = 0.0
+
+
+@dataclass
 class Multinomial:
-    """Rows, their classes and weights; `passes` counts how often all rows were read."""
+    """Rows, their classes and weights."""
 
     rows: Rows
     y: NDArray[np.int32]  # (n,)
     w: NDArray[np.float64]  # (n,) c_i / n
     n_classes: int
     intercept: bool = True
-    passes: float = 0  # a pass that makes no gradient is half of one
+    readings: Readings = field(default_factory=Readings)
     sizes: NDArray[Any] = field(init=False)  # (n,) ‖x_i‖
 
     def __post_init__(self) -> None:
+        self._wide: Multinomial | None = None
         self._moments()
+
+    @property
+    def passes(self) -> float:
+        """How often all rows were read."""
+        return self.readings.passes
 
     def _moments(self) -> None:
         """x̄ (d,), the classes' weights (C,), Σ w ‖x‖², and the trace of Σ w (x - x̄)(x - x̄)ᵀ."""
@@ -152,9 +165,22 @@ class Multinomial:
 
     def widened(self) -> "Multinomial":
         """The same problem in float64."""
-        return Multinomial(
-            self.rows.widened(), self.y, self.w, self.n_classes, self.intercept, self.passes
-        )
+        if self._wide is None:
+            parts = self.y, self.w, self.n_classes, self.intercept, self.readings
+            self._wide = Multinomial(self.rows.widened(), *parts)
+        return self._wide
+
+    def lam_of(self, C: float) -> float:
+        """lam for scikit-learn's C, under which two classes share one row: 1/(n C), or twice that.
+
+        The softmax of rows -w/2 and w/2 has half of w's squared norm.
+        """
+        return (2.0 if self.n_classes == 2 else 1.0) / (float(np.count_nonzero(self.w)) * C)
+
+    @property
+    def longest(self) -> float:
+        """At least ‖x_i‖ of every row of positive weight."""
+        return float(np.sqrt(self.squares / self.w[self.w > 0].min()))
 
     def start(self) -> NDArray[Any]:
         """theta at W = 0, with the best intercepts there: the classes' log shares."""
@@ -180,11 +206,11 @@ class Multinomial:
         w = self.w[index] * (self.total / self.w[index].sum())
         return self.rows.dense(index) - self.mean, w.astype(self.rows.dtype)
 
-    def separated(self, theta: NDArray[Any]) -> bool:
+    def separated(self, W: NDArray[Any], b: NDArray[Any]) -> bool:
         """Has every row of positive weight its own class on top?"""
         active = np.flatnonzero(self.w)
         rows = SubsetRows(self.rows, active)
-        return measure(rows, self.y[active], *self.model(theta))["top1"] == 1.0
+        return measure(rows, self.y[active], W, b)["top1"] == 1.0
 
     def at(
         self,
@@ -197,7 +223,7 @@ class Multinomial:
 
         `second` asks for A too, or for its diagonal, `wanted` for doubts.
         """
-        self.passes += 1
+        self.readings.passes += 1.0
         sums = self._pass(theta, second, gradient=True, wanted=wanted)
         W = theta[:, :-1]
         gradient = np.zeros(theta.shape, theta.dtype)
@@ -213,7 +239,7 @@ class Multinomial:
 
     def classes_at(self, theta: NDArray[Any]) -> tuple[NDArray[np.float64], ClassCurvature]:
         """g and A, or its diagonal: half a pass, since nothing is multiplied back."""
-        self.passes += 0.5
+        self.readings.passes += 0.5
         sums = self._pass(theta, second=True, gradient=False)
         return sums.g, self._classes(sums)
 

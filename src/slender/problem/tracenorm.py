@@ -35,11 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ..rows import add_product, as_array, map_blocks
+from ..rows import DenseRows, add_product, as_array, map_blocks
 from . import certificate
+from .intercepts import newton_step
 from .multinomial import SCRATCH_BYTES, Multinomial, Point
 from .rounding import in_sums, measured, none, probed, shares_of_float64
 from .softmax import N_SUMS, curvature_rows, residuals
+
+NEWTON_STEPS = 4  # of the intercepts alone, before a proof
 
 
 class Factors(NamedTuple):
@@ -76,7 +79,7 @@ def risk_gradient(
 
     X is read once; Z = X U gives the scores.
     """
-    problem.passes += 1
+    problem.readings.passes += 1.0
     C, d, dtype = problem.n_classes, problem.rows.shape[1], problem.rows.dtype
     AT = np.ascontiguousarray(at.A.T, dtype)
     b = raw_intercepts(problem, at).astype(dtype)
@@ -184,3 +187,47 @@ def dual_value(
 
     found = minimize_scalar(lambda a: -dual(a), bounds=(0.0, 1.0), method="bounded")
     return max(dual(1.0), dual(float(found.x)), 0.0)
+
+
+class Here(NamedTuple):
+    """What one reading of X tells about a point; nothing of it depends on the penalties."""
+
+    at: Factors
+    risk: float
+    G: NDArray[Any]  # (C, d) the risk's gradient, centred
+    sigma: NDArray[np.float64]  # its singular values
+    a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
+    cost: Costs
+    exact: Costs  # the same if arithmetic were exact
+
+
+def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
+    """The risk at the best intercepts, and its gradient: X is read once, Z = X U being known."""
+    point = best_intercepts(inner_problem(problem, Z), at)
+    at = at._replace(b=point.theta[:, -1].astype(np.float64))
+    G, a = risk_gradient(problem, Z, at)
+    sigma = singular_values(G)
+    cost, exact = costs(problem, Z, at, point, sigma)
+    return Here(at, point.objective, G, sigma, a, cost, exact)
+
+
+def inner_problem(of: Multinomial, Z: NDArray[Any]) -> Multinomial:
+    """The multinomial problem of the rows z_i."""
+    inner = Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
+    inner.sizes = of.sizes  # rounding is asked of the rows x_i
+    return inner
+
+
+def best_intercepts(inner: Multinomial, at: Factors) -> Point:
+    """The point with the best intercepts for its W, by Newton steps that read Z only."""
+    theta = np.column_stack([at.A, at.b]).astype(inner.rows.dtype)
+    point = inner.at(theta, 0.0, second=inner.intercept)
+    for _ in range(NEWTON_STEPS if inner.intercept else 0):
+        assert point.A is not None
+        trial = point.theta.copy()
+        trial[:, -1] -= newton_step(point.A, point.g).astype(trial.dtype)
+        moved = inner.at(trial, 0.0, second=True)
+        if not moved.objective < point.objective:
+            break
+        point = moved
+    return point

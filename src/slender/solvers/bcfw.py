@@ -26,29 +26,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from ..rows import Rows, add_product, product
+from ..problem.linear import Linear, one_row
+from ..rows import add_product, product
 from ..rows.kernel import scores
+from .directions import Multiclass
+from .duality import Kept, SVMProblem, dual_point, gap_between, primal_point
+from .loop import Record, Solver
 from .patterns import (
     FAST,
     Patterns,
+    empty,
     fits,
     follow,
     own_slots,
     read_all,
     scratch,
     squared,
+    support,
     wanted,
     with_room,
     write,
 )
 
-# Where each number stands in State.numbers.
+# Where each number stands in Iterate.numbers.
 STEPS, SQUARE, LOSS, SQUARES = range(4)
 CHUNK_BYTES = 2**20  # rows handed to the kernel at a time where they must be gathered
 
 
-class State(NamedTuple):
-    """All that changes during a fit."""
+class Iterate(NamedTuple):
+    """Where a pass is."""
 
     W: NDArray[Any]  # (C, d)
     b: NDArray[np.float64]  # (C,) weights of the constant column
@@ -58,80 +64,137 @@ class State(NamedTuple):
     numbers: NDArray[np.float64]  # (4,) steps, ‖[W, b]‖²; this pass's Σ U loss and Σ ‖[W, b]‖²
 
 
-class Data(NamedTuple):
-    """Rows, and what goes with each of them."""
+@dataclass
+class BCFWState:
+    """All that changes during a fit."""
 
-    rows: Rows
-    y: NDArray[np.int32]  # (n,)
-    U: NDArray[np.float64]  # (n,) the bound of each example, c_i/(lam Σ c)
-    sq: NDArray[np.float64]  # (n,) ‖[x_i, bias]‖²
-    bias: float
+    rng: np.random.Generator
+    iterate: Iterate
+    kept: Kept  # weights as the model keeps them
+    best: float = 0.0  # dual value so far; that of β = 0 is 0
+    objective: float = 0.0  # not looked at yet
+    gap: float = np.inf
 
 
 @dataclass(frozen=True)
-class FrankWolfe:
-    """Settings."""
+class FrankWolfe(Solver[BCFWState]):
+    """To a gap of tol times the objective; None: for as long as it is asked to."""
 
+    problem: SVMProblem
     batch_size: int = 1
     average: bool = True
+    tol: float | None = None
 
-    def n_blocks(self, n: int) -> int:
-        """M = ceil(n / b)."""
-        return -(-n // self.batch_size)
+    def init(self, rng: np.random.Generator) -> BCFWState:
+        """W = 0."""
+        rows, C = self.problem.rows, self.problem.n_rows
+        W = np.zeros((C, rows.shape[1]), rows.dtype)
+        iterate = self.at(empty(rows.shape[0], C), W)
+        return BCFWState(rng, iterate, Kept(W, iterate.b))
 
-    def init(self, patterns: Patterns, W: NDArray[Any]) -> State:
+    def at(self, patterns: Patterns, W: NDArray[Any]) -> Iterate:
+        """The iterate of these patterns, whose weights are W, as if no step had been made."""
         late = np.zeros((len(W) if self.average else 0, W.shape[1]), W.dtype)
         b, late_b = np.zeros(len(W)), np.zeros(len(W))
-        return State(W, b, late, late_b, patterns, np.zeros(4))
+        return Iterate(W, b, late, late_b, patterns, np.zeros(4))
 
-    def sweep(
-        self, state: State, data: Data, active: NDArray[np.intp], which: NDArray[np.intp]
-    ) -> State:
+    def step(self, state: BCFWState) -> Record:
+        """One pass, and what is proved after it."""
+        problem = self.problem
+        active = np.flatnonzero(problem.U)
+        state.iterate = self.sweep(state.iterate, active, state.rng.permutation(self._blocks))
+        losses, squares = state.iterate.numbers[[LOSS, SQUARES]]
+        estimate = problem.lam * (losses + 0.5 * squares / len(active))
+
+        patterns = state.iterate.patterns
+        dual = dual_point(problem, patterns)
+        state.iterate = restarted(state.iterate, dual.W, dual.b)
+        state.kept = self._kept(*self.averaged(state.iterate))
+        primal = primal_point(problem, patterns, state.kept)
+        state.best = max(state.best, dual.value)
+        gap = gap_between(primal, state.best)
+        if gap <= primal.blur:
+            state.iterate = widened(state.iterate, dual.W)
+        state.objective, state.gap = problem.lam * primal.value, problem.lam * gap
+        return {
+            "estimate": float(estimate),
+            "objective": state.objective,
+            "gap": state.gap,
+            "dual": problem.lam * state.best,
+            "support": float(len(support(patterns))),
+        }
+
+    def finished(self, state: BCFWState) -> bool:
+        return self.tol is not None and state.gap <= self.tol * state.objective
+
+    def solution(self, state: BCFWState) -> Linear:
+        return one_row(state.kept.W.copy(), state.kept.c)
+
+    @property
+    def _y(self) -> NDArray[np.int32]:
+        form = self.problem.form
+        assert isinstance(form, Multiclass)  # of two classes too: blocks have both rows
+        return form.y
+
+    @property
+    def _blocks(self) -> int:
+        """M = ceil(n / b)."""
+        return -(-int(np.count_nonzero(self.problem.U)) // self.batch_size)
+
+    def sweep(self, iterate: Iterate, active: NDArray[np.intp], which: NDArray[np.intp]) -> Iterate:
         """One pass: the blocks of the examples `active`, in the order `which`.
 
-        The state returned may be another: slots are added where an example needs more.
+        What is returned may have other patterns: slots are added where an example needs more.
         """
-        state.numbers[[LOSS, SQUARES]] = 0.0
+        iterate.numbers[[LOSS, SQUARES]] = 0.0
         b = self.batch_size
         if b == 1:
-            return self._one_by_one(state, data, active[which])
+            return self._one_by_one(iterate, active[which])
         for j in which:
-            state = block_step(state, data, active[j * b : (j + 1) * b])
-        return state
+            iterate = block_step(iterate, self.problem, self._y, active[j * b : (j + 1) * b])
+        return iterate
 
-    def _one_by_one(self, state: State, data: Data, order: NDArray[np.intp]) -> State:
-        pattern = scratch(len(state.W))
-        size = max(1, CHUNK_BYTES // data.rows.row_bytes)
+    def _one_by_one(self, iterate: Iterate, order: NDArray[np.intp]) -> Iterate:
+        problem, pattern = self.problem, scratch(len(iterate.W))
+        size = max(1, CHUNK_BYTES // problem.rows.row_bytes)
         for lo in range(0, len(order), size):
             chunk = order[lo : lo + size]
-            X, index = data.rows.take(chunk)
+            X, index = problem.rows.take(chunk)
+            terms = self._y, problem.U, problem.sq, problem.bias
             done = 0
             while True:
-                done = one_by_one(
-                    X, index, chunk, done, data.y, data.U, data.sq, data.bias, state, pattern
-                )
+                done = one_by_one(X, index, chunk, done, *terms, iterate, pattern)
                 if done == len(chunk):
                     break
-                state = state._replace(patterns=with_room(state.patterns, len(state.W)))
-        return state
+                iterate = iterate._replace(patterns=with_room(iterate.patterns, len(iterate.W)))
+        return iterate
 
-    def solution(self, state: State) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def averaged(self, iterate: Iterate) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """W and b, averaged if that was asked for."""
-        steps = state.numbers[STEPS]
+        steps = iterate.numbers[STEPS]
         if not self.average or steps == 0:
-            return state.W.copy(), state.b.copy()
+            return iterate.W.copy(), iterate.b.copy()
         share = 2.0 / (steps * (steps + 1.0))
-        return state.W - state.late * state.W.dtype.type(share), state.b - state.late_b * share
+        W = iterate.W - iterate.late * iterate.W.dtype.type(share)
+        return W, iterate.b - iterate.late_b * share
+
+    def _kept(self, W: NDArray[Any], b: NDArray[np.float64]) -> Kept:
+        """What the model keeps; of two classes their difference, here half of it on each side."""
+        dtype = self.problem.rows.dtype
+        if len(W) == 2:
+            W, b = (W[1] - W[0]) / 2, (b[1] - b[0]) / 2
+            W, b = np.stack([-W, W]), np.stack([-b, b])
+        return Kept(W.astype(dtype), (self.problem.bias * b).astype(dtype))
 
 
-def restarted(state: State, W: NDArray[Any], b: NDArray[np.float64]) -> State:
+def restarted(state: Iterate, W: NDArray[Any], b: NDArray[np.float64]) -> Iterate:
     """With the weights of its patterns added up anew: what a kernel adds up drifts."""
     state.W[:], state.b[:] = W, b
     state.numbers[SQUARE] = squared(W, b)
     return state
 
 
-def widened(state: State, W: NDArray[np.float64]) -> State:
+def widened(state: Iterate, W: NDArray[np.float64]) -> Iterate:
     """With weights of float64, beyond what float32 scores can tell apart."""
     return state._replace(W=W, late=state.late.astype(np.float64, copy=False))
 
@@ -178,7 +241,9 @@ def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type:
     return len(order)
 
 
-def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
+def block_step(
+    state: Iterate, data: SVMProblem, y: NDArray[np.int32], block: NDArray[np.intp]
+) -> Iterate:
     """One step of Algorithm 5, on the examples `block`."""
     C, numbers = len(state.W), state.numbers
     X = data.rows.gather(block)
@@ -188,14 +253,14 @@ def block_step(state: State, data: Data, block: NDArray[np.intp]) -> State:
     S += (data.bias * state.b).astype(dtype)
     delta = np.zeros((len(block), C), dtype)
     k = np.empty(len(block), np.int32)
-    loss, slope, along = directions(state.patterns, block, S, data.y, data.U, k, delta)  # 1, 2
+    loss, slope, along = directions(state.patterns, block, S, y, data.U, k, delta)  # 1, 2
     D = np.zeros_like(state.W)
     add_product(delta, X, D, np.empty_like(D))
     D_b = data.bias * delta.sum(axis=0, dtype=np.float64)
     square = squared(D, D_b)
     gamma = best_step(slope, square)  # line 3
 
-    while more := move(state.patterns, block, data.y, data.U, k, gamma, scratch(C)):  # lines 4, 5
+    while more := move(state.patterns, block, y, data.U, k, gamma, scratch(C)):  # lines 4, 5
         state = state._replace(patterns=with_room(state.patterns, more))
     numbers[LOSS] += loss
     numbers[SQUARES] += len(block) * numbers[SQUARE]

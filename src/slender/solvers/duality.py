@@ -76,12 +76,17 @@ class Primal(NamedTuple):
     factor: float  # times this W would be better
 
 
-class Terms(NamedTuple):
-    """What the proof knows of the examples beside their rows."""
+class SVMProblem(NamedTuple):
+    """Examples as the SVM's dual solvers see them."""
 
-    U: NDArray[np.float64]  # (n,) bounds
+    form: Form
+    rows: Rows
+    U: NDArray[np.float64]  # (n,) the bound of each example, c_i/(lam Σ c)
     sq: NDArray[np.float64]  # (n,) ‖[x_i, bias]‖²
     bias: float
+    n_rows: int  # class rows of W
+    lam: float = 1.0  # values and gaps are in units of 1/lam
+    whole: bool = True  # are these all the rows there were?  Else no gap is a proof.
 
 
 def row_squares(rows: Rows) -> NDArray[np.float64]:
@@ -103,24 +108,23 @@ def add_squares(X, index, x, out):  # type: ignore[no-untyped-def]
         axpy(X, -1.0, index[j], x)
 
 
-def dual_point(form: Form, rows: Rows, data: Terms, patterns: Patterns, n_rows: int) -> Dual:
+def dual_point(problem: SVMProblem, patterns: Patterns) -> Dual:
     """V and D - r_D; the patterns are mended."""
-    mend_all(form, data.U, patterns)
-    W, b = primal_weights(rows, patterns, n_rows, data.bias)
+    rows, n_rows = problem.rows, problem.n_rows
+    mend_all(problem.form, problem.U, patterns)
+    W, b = primal_weights(rows, patterns, n_rows, problem.bias)
     linear, square = largest(patterns).sum(), squared_norms(W, b).sum()
     unit = EPS * np.sqrt(rows.shape[0])
-    off = unit * float(np.linalg.norm(magnitudes(patterns, data.sq, n_rows)))
+    off = unit * float(np.linalg.norm(magnitudes(patterns, problem.sq, n_rows)))
     rounding = np.sqrt(square) * off + 0.5 * off**2 + unit * (linear + 0.5 * square)
     return Dual(W, b, float(linear - 0.5 * square - rounding))
 
 
-def primal_point(
-    form: Form, rows: Rows, data: Terms, patterns: Patterns, at: Kept, length: float = 1.0
-) -> Primal:
+def primal_point(problem: SVMProblem, patterns: Patterns, at: Kept, length: float = 1.0) -> Primal:
     """P and r_P at these weights; every example's part of the gap."""
     W, c = at
+    form, rows, U, sq, bias = problem[:5]
     n, d = rows.shape
-    U, sq, bias = data
     wide, wide_c = W.astype(np.float64, copy=False), c.astype(np.float64)
     squares = squared_norms(W, wide_c / (bias or 1.0))  # without a constant column c is 0
     lengths = np.sqrt(squares.max() * sq)  # at least |scores|

@@ -25,9 +25,9 @@ from below; from above there are two, and the lesser is taken.
   lambda_max(T) / (1 - eps) is then a bound on every data set, for all but that share of seeds.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +36,10 @@ from ..losses import CrossEntropy
 from ..problem import Multinomial, Point
 from ..problem.certificate import certify, hopeful
 from ..problem.intercepts import newton_step
+from ..problem.linear import Linear, one_row
 from ..problem.multinomial import TRACE_ROUNDING
 from ..rows import map_blocks
-from .loop import Record
+from .loop import Record, Solver
 
 FAILURE = 1e-9  # share of the seeds for which the second bound may fail
 WIDTH, PRODUCTS = 8, 10  # vectors of a block, products at most
@@ -48,130 +49,113 @@ LOST = 1e-6  # a direction this small beside its block is rounding
 HEADROOM = 8.0  # between the largest score and what the dtype can hold
 
 
-class State(NamedTuple):
-    """All that changes during a fit: the last point looked at, and what was proved so far."""
+@dataclass
+class GDState:
+    """The last point looked at, and what was proved so far."""
 
     theta: NDArray[Any]  # (C, d + 1), Multinomial's coordinates
-    gradient: NDArray[Any]  # (C, d + 1), there
-    objective: NDArray[np.float64]  # ()
-    dual: NDArray[np.float64]  # () the best lower bound on the optimum
-    hopeful: NDArray[np.float64]  # () the bound if the intercepts were at their best
-    tried: NDArray[np.float64]  # () the same, when they were last moved aside for a proof
-    lost: NDArray[np.float64]  # () what rounding may have taken from the objective
-    proved: NDArray[np.float64]  # () the bound found at this very point
+    first: float  # readings of the rows before this fit
+    gradient: NDArray[Any] | None = None  # (C, d + 1), there; None: not yet looked at
+    objective: float = np.inf
+    dual: float = 0.0  # the best lower bound on the optimum
+    hopeful: float = np.inf  # the bound if the intercepts were at their best
+    tried: float = np.inf  # the same, when they were last moved aside for a proof
+    lost: float = 0.0  # what rounding may have taken from the objective
+    proved: float = np.inf  # the bound found at this very point
 
     @property
     def gap(self) -> float:
         """The objective is at most so far above the optimum."""
-        return max(0.0, float(min(self.objective + self.lost - self.dual, self.proved)))
+        return max(0.0, min(self.objective + self.lost - self.dual, self.proved))
 
 
 @dataclass(frozen=True)
-class GradientDescent:
-    """Settings; `tol` is the share of the objective that a proved gap stops at, None: never."""
+class GradientDescent(Solver[GDState]):
+    """`tol` is the share of the objective that a proved gap stops at, None: never."""
 
+    problem: Multinomial
     eta: float
     lam: float
     tol: float | None = None
 
-    def init(self, problem: Multinomial) -> State:
+    def init(self, rng: np.random.Generator) -> GDState:
         """W = 0 with the best intercepts there, not yet looked at."""
-        theta = problem.start()
-        return State(
-            theta=theta,
-            gradient=np.zeros_like(theta),
-            objective=np.full((), np.inf),
-            dual=np.zeros(()),
-            hopeful=np.full((), np.inf),
-            tried=np.full((), np.inf),
-            lost=np.zeros(()),
-            proved=np.full((), np.inf),
-        )
+        return GDState(self.problem.start(), self.problem.passes)
 
-    def epochs(
-        self, problem: Multinomial, state: State, passes: int
-    ) -> Iterator[Callable[[], Record]]:
+    def step(self, state: GDState) -> Record:
         """A look at the start, and one after every step."""
+        self.look(state, state.theta if state.gradient is None else self.moved(state))
+        passes = float(self.problem.passes - state.first)
+        return {"passes": passes, "objective": state.objective, "gap": state.gap}
 
-        def record() -> Record:
-            objective, gap = float(state.objective), state.gap
-            return {"passes": float(problem.passes), "objective": objective, "gap": gap}
+    def finished(self, state: GDState) -> bool:
+        return state.gradient is not None and (self.proved(state) or self.overflows(state))
 
-        def begin() -> Record:
-            self.look(problem, state, state.theta)
-            return record()
+    def solution(self, state: GDState) -> Linear:
+        return one_row(*self.problem.model(state.theta))
 
-        def step() -> Record:
-            self.look(problem, state, self.moved(problem, state))
-            return record()
+    def proved(self, state: GDState) -> bool:
+        return self.tol is not None and state.gap <= self.tol * state.objective
 
-        last = problem.passes + passes
-        yield begin
-        while problem.passes < last and not self.proved(state):
-            if self.overflows(problem, state):
-                return
-            yield step
-
-    def proved(self, state: State) -> bool:
-        return self.tol is not None and state.gap <= self.tol * float(state.objective)
-
-    def moved(self, problem: Multinomial, state: State) -> NDArray[Any]:
+    def moved(self, state: GDState) -> NDArray[Any]:
         """theta after a step.
 
         The gradient is that of centred rows: G + lam W - g x̄ᵀ and g.  The step is one of raw rows,
         so g x̄ᵀ comes back, and b' = b + W x̄ moves with both.
         """
+        problem, gradient = self.problem, state.gradient
+        assert gradient is not None
         with np.errstate(over="ignore", invalid="ignore"):  # `overflows` asks
             eta = state.theta.dtype.type(self.eta)
-            mean, g = problem.mean, state.gradient[:, -1]
+            mean, g = problem.mean, gradient[:, -1]
             theta = state.theta.copy()
-            change = -eta * (state.gradient[:, :-1] + np.outer(g, mean))
+            change = -eta * (gradient[:, :-1] + np.outer(g, mean))
             theta[:, :-1] += change
             theta[:, -1] += change @ mean - eta * g
             return theta
 
-    def overflows(self, problem: Multinomial, state: State) -> bool:
+    def overflows(self, state: GDState) -> bool:
         """Is the step so large that the next scores might be infinite?"""
-        theta = self.moved(problem, state).astype(np.float64)
-        longest = np.sqrt(problem.squares / problem.w[problem.w > 0].min()) + 1.0  # >= ‖[x_i, 1]‖
+        theta = self.moved(state).astype(np.float64)
+        longest = self.problem.longest + 1.0  # >= ‖[x_i, 1]‖
         with np.errstate(over="ignore", invalid="ignore"):
             largest = HEADROOM * np.linalg.norm(theta) * longest
         return not largest < np.finfo(state.theta.dtype).max
 
-    def look(self, problem: Multinomial, state: State, theta: NDArray[Any]) -> None:
+    def look(self, state: GDState, theta: NDArray[Any]) -> None:
         """One pass: objective, gradient, and a proof where one is in reach."""
         # A is only worth its cost where the bound has a chance to be below the objective.
-        second = problem.intercept and bool(state.hopeful < state.objective)
-        point = problem.at(theta, self.lam, second=second)
-        state.theta[:], state.gradient[:] = theta, point.gradient
-        state.objective[...], state.hopeful[...] = point.objective, hopeful(point)
-        state.proved[...] = np.inf
-        self._raise(problem, state, point)
+        second = self.problem.intercept and state.hopeful < state.objective
+        point = self.problem.at(theta, self.lam, second=second)
+        state.theta, state.gradient = theta, point.gradient
+        state.objective, state.hopeful = point.objective, hopeful(point)
+        state.proved = np.inf
+        self._raise(state, point)
         if self.tol is not None and not self.proved(state) and point.A is not None:
             goal = self.tol * point.objective
-            if state.hopeful <= min(goal, float(state.tried) / 2):
-                self._look_aside(problem, state, point)
+            if state.hopeful <= min(goal, state.tried / 2):
+                self._look_aside(state, point)
 
-    def _raise(self, problem: Multinomial, state: State, point: Point) -> None:
+    def _raise(self, state: GDState, point: Point) -> None:
         """The lower bound on the optimum, by what this point proves."""
-        if point.A is not None or not problem.intercept:
-            gap, _, lost = certify(problem, point)
+        if point.A is not None or not self.problem.intercept:
+            gap, _, lost = certify(self.problem, point)
             if np.isfinite(gap):
-                state.lost[...] = max(lost, float(state.lost))
-                state.dual[...] = max(float(state.dual), point.objective - lost - gap)
-                if np.array_equal(point.theta, state.theta):  # else a look aside
-                    state.proved[...] = gap
+                state.lost = max(lost, state.lost)
+                state.dual = max(state.dual, point.objective - lost - gap)
+                if point.theta is state.theta:  # else a look aside
+                    state.proved = gap
 
-    def _look_aside(self, problem: Multinomial, state: State, point: Point) -> None:
+    def _look_aside(self, state: GDState, point: Point) -> None:
         """Only the intercepts stand in the way of the proof: one pass after their Newton step.
 
         A bound on the optimum holds wherever it was found; the descent goes on from where it was.
         """
         assert point.A is not None
-        state.tried[...] = state.hopeful
+        state.tried = state.hopeful
         aside = point.theta.copy()
         aside[:, -1] -= newton_step(point.A, point.g).astype(aside.dtype)
-        self._raise(problem, state, problem.at(aside, self.lam, second=True))
+        self._raise(state, self.problem.at(aside, self.lam, second=True))
 
 
 def lipschitz(problem: Multinomial, lam: float, rng: np.random.Generator) -> float:

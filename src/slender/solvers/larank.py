@@ -1,245 +1,195 @@
-"""LaRank: an online solver of the SVM's dual (seed 002, Part I; Bordes, Bottou, Gallinari, Weston).
+"""LaRank: an online solver of the SVM's dual (Bordes, Bottou, Gallinari and Weston 2007).
 
-A direction moves the coefficients of one example (patterns.py has the dual):
+A pass is a sweep over fresh examples, with support patterns visited in between (larank_sweep.py),
+and a proof of how far the weights are from the optimum; then follows what the next pass works with.
 
-    process     a fresh example, all classes
-    reprocess   a random support pattern, all classes
-    optimize    a random support pattern, only the classes it has coefficients for: few, so cheap
+Visits.  The gap is a sum over examples,
 
-Multi-class: with k+ the class of largest gradient among those that may grow and k- the class of
-smallest gradient, move by λ along e_{k+} - e_{k-}:
+    primal - dual  =  lam Σ_i max_δ { δᵀg_i : β_i + δ feasible },
 
-    λ = min { (g_{k+} - g_{k-}) / (2 ‖x‖²),  room of k+ },    gain  λ (g_{k+} - g_{k-}) - λ² ‖x‖²
+so that the next pass need only visit as fresh ones those that hold nearly all of it.  The parts
+are to the digits of the scores; the gap itself is proved in duality.py.
 
-Binary, as on the slides: α <- max{0, min{α - (y wᵀx - 1)/‖x‖², U}}.
+Thresholds.  If no example can move by more than tau with room for kappa, their parts of the gap
+are at most U_i tau, and what little kappa holds back.  So when nothing moves, or next to nothing,
+tau goes down if Σ U_i tau is about the gap; else kappa does; else it is rounding.
 
-A move counts only if its gradient exceeds tau and there is room for a move of kappa: every one
-that counts then gains at least min{tau²/(2ν²), kappa tau/2}, ν the largest norm of a direction in
-feature space, and the dual is at most n U, hence the bound on their number on the slides.
+Rounding.  After each pass W is Σ β_i x_iᵀ again, rounded to the rows' dtype.  Once the gap is less
+than float32 scores can show, W becomes float64: the rows stay as they are and are widened number by
+number.  When that is not enough either, the ascent is at rest.
 
-Which of the three comes next is drawn in proportion to their dual gains per operation, running
-means with rate ADAPT, none below 1/FLOOR of the sum.  An operation is a product with one row of W,
-not a second, so that a seed reproduces a run.
-
-Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
-measured to cost half to four fifths more operations than one.  Once the scores of an example are
-known, up to `inner` moves are made on it before W follows (each costs C numbers, not C d);
-`inner=1` is the paper's single move.  `reprocess=False` visits fresh examples only, with which the
-slides compare.  The directions themselves are in directions.py, and what happens between two passes
-in ascent.py.
+Length.  Where all rows can be on the right side of their margins, C times a violation as small as
+rounding may be more than all the rest of the objective.  So the weights kept are W times the number
+that was best for them a pass ago (duality.py), which costs nothing and changes no prediction.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import kernel
-from .directions import TIE, Form, Limits, at_bound, improve
-from .patterns import FAST, Patterns, fits, follow, scratch, support, with_room, write
+from ..problem.linear import Linear
+from .duality import Dual, Kept, Primal, SVMProblem, dual_point, gap_between, primal_point
+from .larank_sweep import MOVES, OPERATIONS, Iterate, Rules
+from .loop import Record, Solver
+from .patterns import Patterns, empty, support
 
-PROCESS, REPROCESS, OPTIMIZE = 0, 1, 2
-ADAPT = 0.05
-FLOOR = 20.0
-DRAWS = 2**16  # random numbers handed to the kernel at a time, at most
-DRAWS_A_VISIT = 16  # so many for each example of an order, if that is less
-NOWHERE = -1
-DONE, MORE_ROOM, MORE_DRAWS = 0, 1, 2  # why the kernel returned
+# Of the products with rows of W that visiting every example takes.  A few examples may be all that
+# is worth a visit; they are gone over until this much is done, since the gap costs a pass too.
+ROUND = 1.0
+# Rows at a time where they must be copied (float16, integers): half of them fresh examples, half
+# support patterns to draw from, of all there are a random part.
+PORTION_BYTES = 16 * 2**20
+LONGEST = 10.0  # times W: beyond that it is too early for a length to help
+SLOW = 1e-3  # of the gap: passes that raise the dual by less may be held back by the thresholds
+# Such passes in a row; and passes that neither raise it nor narrow the gap, which is rounding.
+PATIENCE = 5
 
-# Where each counter stands.
-POSITION, KIND, DRAWN, LISTED, MOVES, OPERATIONS = range(6)
+
 COVERED = 0.9  # of the gap: the share that the examples of the next pass hold
 
 
-class Data(NamedTuple):
-    """What a kernel knows of the examples."""
-
-    U: NDArray[np.float64]  # (n,) the bound of each example
-    sq: NDArray[np.float64]  # (n,) ‖[x_i, bias]‖²
-
-
-class State(NamedTuple):
+@dataclass
+class LaRankState:
     """All that changes during a fit."""
 
-    W: NDArray[Any]  # (C, d), or (1, d)
-    b: NDArray[np.float64]  # (C,), or (1,)
-    patterns: Patterns
-    listed: NDArray[np.int64]  # (n,) support patterns to draw from, the first counters[LISTED]
-    place: NDArray[np.int64]  # (n,) of an example in `listed`, or NOWHERE
-    counters: NDArray[np.int64]  # (6,)
-    rates: NDArray[np.float64]  # (3,) dual gain per operation of each kind
+    rng: np.random.Generator
+    iterate: Iterate
+    rules: Rules
+    kept: Kept  # weights as the model keeps them
+    fresh: NDArray[np.intp]  # examples of the next pass
+    objective: float = 0.0  # not looked at yet
+    gap: float = np.inf
+    length: float = 1.0
+    best: float = 0.0  # dual value so far; that of β = 0 is 0
+    least: float = np.inf  # gap
+    slow: int = 0
+    vain: int = 0
+    at_rest: bool = False  # does rounding allow no further step?
 
 
 @dataclass(frozen=True)
-class LaRank:
-    """Settings."""
+class LaRank(Solver[LaRankState]):
+    """To a gap of tol times the objective; None: for as long as anything moves.
 
-    tau: float = 1e-4
-    kappa: float = 1e-6
-    inner: int = 8
-    adaptive: bool = True  # else one reprocess and one optimize after each process
-    skip_bound: bool = True  # do not draw patterns whose coefficients are all at the bound
-    bias: float = 0.0
-    reprocess: bool = True  # else fresh examples only
+    `patterns` are coefficients to begin with, `visits` the examples that may come as fresh ones.
+    """
 
-    def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> State:
-        """From these patterns and their weights."""
-        n = len(patterns.first)
-        state = State(
-            W,
-            b,
-            patterns,
-            np.zeros(n, np.int64),
-            np.full(n, NOWHERE),
-            np.zeros(6, np.int64),
-            np.zeros(3),
-        )
-        return self.listing(state, support(patterns))
+    problem: SVMProblem
+    rules: Rules = field(default_factory=Rules)
+    tol: float | None = None
+    active: bool = True
+    patterns: Patterns | None = None
+    visits: NDArray[np.intp] | None = None
 
-    def listing(self, state: State, drawn: NDArray[np.intp]) -> State:
-        """With these patterns to draw from."""
-        state.place[:] = NOWHERE
-        state.counters[LISTED] = 0
-        list_patterns(drawn, state)
-        return state
+    def init(self, rng: np.random.Generator) -> LaRankState:
+        problem = self.problem
+        patterns = self.patterns or empty(problem.rows.shape[0], problem.n_rows)
+        dual = dual_point(problem, patterns)
+        kept = dual.rounded(problem.rows.dtype, problem.bias)
+        iterate = self.rules.init(patterns, kept.W.copy(), dual.b)
+        return LaRankState(rng, iterate, self.rules, kept, self._all())
 
-    def lowered(self, share: float) -> "LaRank | None":
-        """The thresholds' next values when nothing moves; None if they are not in the way.
+    def _all(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.problem.U) if self.visits is None else self.visits
 
-        `share` is the gap in units of lam Σ U_i: what tau would be if it held back all of it.
-        """
-        if self.tau > 0.5 * share:
-            return replace(self, tau=0.01 * share)
-        return replace(self, kappa=0.0) if self.kappa > 0.0 else None
+    def step(self, state: LaRankState) -> Record:
+        """One pass, and what is proved after it."""
+        moved = self.sweep(state)
+        primal, dual = self.prove(state)
+        if not self.reached(state):
+            self.adapt(state, primal, dual, moved)
+        counters = state.iterate.counters
+        return {
+            "objective": state.objective,
+            "gap": state.gap,
+            "dual": self.problem.lam * state.best,
+            "support": float(len(support(state.iterate.patterns))),
+            "moves": float(counters[MOVES]),
+            "operations": float(counters[OPERATIONS]),
+        }
 
-    def sweep_over(
-        self,
-        form: Form,
-        state: State,
-        X: Any,
-        data: Data,
-        order: NDArray[np.intp],
-        rng: np.random.Generator,
-        row_of: NDArray[np.intp] | None = None,
-    ) -> State:
-        """Every example of `order` once as a fresh one, and what is drawn in between.
+    def finished(self, state: LaRankState) -> bool:
+        return state.at_rest or self.reached(state)
 
-        `row_of` says where an example lies in X, if not all of them are there.
-        """
-        limits = Limits(self.tau, self.kappa, self.inner, self.bias, TIE * self.tau)
-        row_of = np.arange(len(state.place)) if row_of is None else row_of
-        pattern = scratch(len(state.W))
-        size = min(DRAWS, DRAWS_A_VISIT * (len(order) + 1))
-        draws = rng.random(size)
-        state.counters[[POSITION, KIND, DRAWN]] = 0, PROCESS, 0
-        while True:
-            answer = sweep(
-                form,
-                X,
-                row_of,
-                data,
-                order,
-                draws,
-                limits,
-                self.adaptive,
-                self.skip_bound,
-                self.reprocess,
-                state,
-                pattern,
-            )
-            if answer == DONE:
-                return state
-            if answer == MORE_ROOM:
-                state = state._replace(patterns=with_room(state.patterns, len(state.W)))
+    def reached(self, state: LaRankState) -> bool:
+        """Is the gap as small as asked for?"""
+        return self.tol is not None and state.gap <= self.tol * state.objective
+
+    def solution(self, state: LaRankState) -> Linear:
+        return Linear(state.kept.W.copy(), state.kept.c)
+
+    def sweep(self, state: LaRankState) -> bool:
+        """Until the work of a pass is done, or nothing moves any more; whether anything did."""
+        counters = state.iterate.counters
+        before, moves = counters[MOVES], -1
+        rows, n_rows = self.problem.rows, self.problem.n_rows
+        enough = counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
+        while counters[OPERATIONS] < enough and counters[MOVES] > moves:
+            moves = counters[MOVES]
+            self._visit(state, state.rng.permutation(state.fresh))
+        return bool(counters[MOVES] > before)
+
+    def _visit(self, state: LaRankState, order: NDArray[np.intp]) -> None:
+        """All of `order`; where rows must be copied, in portions with patterns to draw from."""
+        rows = self.problem.rows
+        # rows that are read where they are say so by the place of the last one
+        last = rows.shape[0] - 1
+        if rows.take(np.array([last]))[1][0] == last:
+            self._sweep(state, np.arange(rows.shape[0]), order)
+            return
+        size = max(1, PORTION_BYTES // rows.row_bytes // 2)
+        for lo in range(0, len(order), size):
+            portion = order[lo : lo + size]
+            drawn = state.rng.permutation(support(state.iterate.patterns))[:size]
+            state.iterate = state.rules.listing(state.iterate, drawn)
+            self._sweep(state, np.union1d(portion, drawn), portion)
+
+    def _sweep(self, state: LaRankState, here: NDArray[np.intp], order: NDArray[np.intp]) -> None:
+        """One sweep with the rows `here` at hand."""
+        rows = self.problem.rows
+        row_of = np.full(rows.shape[0], -1)
+        X, row_of[here] = rows.take(here)
+        arguments = X, order, state.rng, row_of
+        state.iterate = state.rules.sweep_over(self.problem, state.iterate, *arguments)
+
+    def prove(self, state: LaRankState) -> tuple[Primal, Dual]:
+        """How far the weights kept are from the optimum."""
+        problem, patterns = self.problem, state.iterate.patterns
+        dual = dual_point(problem, patterns)
+        state.kept = dual.rounded(problem.rows.dtype, problem.bias, state.length)
+        primal = primal_point(problem, patterns, state.kept, state.length)
+        rise = dual.value - state.best
+        state.best = max(state.best, dual.value)
+        gap = gap_between(primal, state.best)
+        state.slow = 0 if rise > SLOW * gap else state.slow + 1
+        state.vain = 0 if rise > 0.0 or gap < state.least else state.vain + 1
+        state.least = min(state.least, gap)
+        # rows of earlier calls that are gone had no loss when they were seen
+        state.objective = problem.lam * primal.value
+        state.gap = problem.lam * gap if problem.whole else np.inf
+        W = dual.W.astype(state.iterate.W.dtype, copy=False)
+        state.iterate = state.iterate._replace(W=W, b=dual.b)
+        return primal, dual
+
+    def adapt(self, state: LaRankState, primal: Primal, dual: Dual, moved: bool) -> None:
+        """Visits, thresholds, dtype and length for the next pass."""
+        state.length = float(np.clip(state.length * primal.factor, 1.0, LONGEST))
+        narrow = state.iterate.W.dtype != np.float64
+        rounded = narrow and primal.parts.sum() <= primal.blur
+        if not moved or state.slow >= PATIENCE:
+            gap = gap_between(primal, state.best)
+            lowered = state.rules.lowered(gap / float(self.problem.U.sum()))
+            if lowered:
+                state.rules, state.slow, state.vain = lowered, 0, 0
             else:
-                draws = rng.random(size)
-                state.counters[DRAWN] = 0
-
-
-@kernel()
-def list_pattern(i, listed, state):  # type: ignore[no-untyped-def]
-    """Put example i on the list to draw from, or take it off."""
-    place, last = state.place[i], state.counters[LISTED] - 1
-    if listed and place == NOWHERE:
-        state.listed[last + 1] = i
-        state.place[i] = last + 1
-        state.counters[LISTED] += 1
-    elif not listed and place != NOWHERE:
-        moved = state.listed[last]
-        state.listed[place] = moved
-        state.place[moved] = place
-        state.place[i] = NOWHERE
-        state.counters[LISTED] -= 1
-
-
-@kernel()
-def list_patterns(drawn, state):  # type: ignore[no-untyped-def]
-    for i in drawn:
-        list_pattern(i, True, state)
-
-
-@kernel(fastmath=FAST)
-def sweep(  # type: ignore[no-untyped-def]
-    form, X, row_of, data, order, draws, limits, adaptive, skip_bound, reprocess, state, pattern
-):
-    """LaRank until the order is through, or more slots or random numbers are needed."""
-    counters, rates = state.counters, state.rates
-    while True:
-        if counters[DRAWN] + 2 > len(draws):
-            return MORE_DRAWS
-        kind = counters[KIND]
-        if kind != PROCESS and (counters[LISTED] == 0 or not reprocess):
-            kind = PROCESS
-        if kind == PROCESS:
-            if counters[POSITION] >= len(order):
-                return DONE
-            i = order[counters[POSITION]]
-        else:
-            i = state.listed[int(draws[counters[DRAWN]] * counters[LISTED])]
-
-        operations, m, gain, moves = improve(
-            form, i, X, row_of[i], data.U[i], data.sq[i], kind == OPTIMIZE, limits, state, pattern
-        )
-        if moves > 0:
-            if not fits(state.patterns, i, pattern, m):
-                return MORE_ROOM  # nothing was changed: the same again with more slots
-            operations += follow(pattern, m, X, row_of[i], 1.0, limits.bias, state.W, state.b)
-            write(state.patterns, i, pattern, m)
-            supports = False
-            for q in range(m):
-                supports = supports or pattern.beta[q] != 0.0
-            if supports and skip_bound:
-                supports = not at_bound(form, i, data.U[i], pattern, m)
-            list_pattern(i, supports, state)
-        counters[MOVES] += moves
-        counters[OPERATIONS] += operations
-        counters[POSITION if kind == PROCESS else DRAWN] += 1
-        rate = gain / operations
-        if rates[kind] == 0.0:
-            rates[kind] = rate
-        else:
-            rates[kind] += ADAPT * (rate - rates[kind])
-        choose(adaptive, kind, draws, counters, rates)
-
-
-@kernel()
-def choose(adaptive, kind, draws, counters, rates):  # type: ignore[no-untyped-def]
-    """What comes after `kind`."""
-    if not adaptive:  # process, reprocess, optimize, process ...
-        counters[KIND] = (kind + 1) % 3
-        return
-    floor = (rates[0] + rates[1] + rates[2]) / FLOOR
-    for k in range(3):
-        rates[k] = max(rates[k], floor)
-    r = draws[counters[DRAWN]] * (rates[0] + rates[1] + rates[2])
-    counters[DRAWN] += 1
-    if r <= rates[PROCESS]:
-        counters[KIND] = PROCESS
-    elif r <= rates[PROCESS] + rates[REPROCESS]:
-        counters[KIND] = REPROCESS
-    else:
-        counters[KIND] = OPTIMIZE
+                rounded = rounded or not moved or state.vain >= PATIENCE
+        if rounded and narrow:
+            state.iterate = state.iterate._replace(W=dual.W)
+        state.at_rest = rounded and not narrow
+        # beyond float32 the parts say more of how the weights are rounded than of the dual
+        own = self.active and state.iterate.W.dtype == self.problem.rows.dtype
+        state.fresh = worth_a_visit(primal.parts) if own else self._all()
 
 
 def worth_a_visit(gaps: NDArray[np.float64]) -> NDArray[np.intp]:

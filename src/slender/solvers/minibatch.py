@@ -22,8 +22,9 @@ weighs j; and for an automatic step cap_i, which is `cap` over kappa ‖x_i‖²
 loss's curvature: no row alone moves its own scores further than that allows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,10 +35,11 @@ from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, MulticlassLoss, row_slope, row_value, slope, value
 from ..problem import Weights
-from ..rows import Rows, add_product, one_blas_thread, product
+from ..problem.linear import Linear, one_row
+from ..rows import add_product, one_blas_thread, product
 from ..verbs import method_of
-from .loop import Record
-from .stochastic import Data
+from .loop import Record, Solver
+from .stochastic import StochasticData
 
 CHUNK_BYTES = 2 * 2**20  # rows gathered at once, whole batches of them: about a core's cache
 AVERAGE_EVERY = 32  # updates between two iterates that enter the average,
@@ -68,6 +70,10 @@ class EachClass(NamedTuple):
         """Losses a row has: the objective is their mean."""
         return n_classes
 
+    def kept(self, W: NDArray[Any], b: NDArray[Any]) -> Linear:
+        """What a model keeps of the solver's rows."""
+        return Linear(W, b)
+
 
 class AllClasses(NamedTuple):
     """A multi-class loss of the row of scores; y are codes that count from 0."""
@@ -90,6 +96,9 @@ class AllClasses(NamedTuple):
 
     def terms(self, n_classes: int) -> int:
         return 1
+
+    def kept(self, W: NDArray[Any], b: NDArray[Any]) -> Linear:
+        return one_row(W, b)
 
 
 Form = EachClass | AllClasses
@@ -120,9 +129,10 @@ def slopes(form, S, b, index, y, weights, eta, cap):  # type: ignore[no-untyped-
     return total
 
 
-class State(NamedTuple):
+class MiniBatchState(NamedTuple):
     """All that changes during a fit."""
 
+    rng: np.random.Generator
     W: NDArray[Any]  # (C, d)
     b: NDArray[np.float64]  # (C,)
     A: NDArray[Any]  # (C, d) average of W; (C, 0) without averaging
@@ -132,9 +142,10 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MiniBatch:
-    """Settings."""
+class MiniBatch(Solver[MiniBatchState]):
+    """Batches of these examples."""
 
+    data: StochasticData
     form: Form
     eta: float
     batch_size: int = 1
@@ -145,46 +156,38 @@ class MiniBatch:
     cap: float = np.inf  # in units of 1/(kappa ‖x_i‖²); inf: none
     average: bool = True
 
-    def init(self, n_classes: int, dim: int, dtype: Any) -> State:
+    def init(self, rng: np.random.Generator) -> MiniBatchState:
         """W = 0."""
-        return State(
-            W=np.zeros((n_classes, dim), dtype),
-            b=np.zeros(n_classes),
-            A=np.zeros((n_classes, dim if self.average else 0), dtype),
-            a=np.zeros(n_classes),
+        C, (_, dim), dtype = self.data.n_classes, self.data.rows.shape, self.data.rows.dtype
+        return MiniBatchState(
+            rng,
+            W=np.zeros((C, dim), dtype),
+            b=np.zeros(C),
+            A=np.zeros((C, dim if self.average else 0), dtype),
+            a=np.zeros(C),
             m=np.zeros((), np.int64),
             t=np.zeros((), np.int64),
         )
 
-    def epochs(
-        self, state: State, data: Data, passes: int, rng: np.random.Generator
-    ) -> Iterator[Callable[[], Record]]:
-        """`passes` epochs over the data, each a function that does the work."""
-        n = len(data.active)
+    def step(self, state: MiniBatchState) -> Record:
+        """One pass."""
+        n = len(self.data.active)
         n_batches = -(-n // self.batch_size)
         every = int(np.clip(n_batches // AVERAGES_A_PASS, 1, AVERAGE_EVERY))
-        bench = Bench(data, self._cap(data.sqnorms), np.empty_like(state.W))
+        total, scratch = 0.0, np.empty_like(state.W)
+        order = self.data.active[state.rng.permutation(n)]
+        # Products this small are slower on many threads, hence one.  Where the step is too large
+        # numbers may overflow: the estimator says so, once.
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            for index, block in self.batches(order):
+                total += len(index) * self.update(state, index, block, scratch)
+                if self.average and state.t % every == 0:
+                    self._enter(state)
+        return {"objective": total / n}
 
-        def epoch() -> Record:
-            total = 0.0
-            order = data.active[rng.permutation(n)]
-            # Products this small are slower on many threads.  Where the step is too large numbers
-            # may overflow: the estimator says so, once.
-            with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-                for index, block in self.batches(data.rows, order):
-                    total += len(index) * self.update(state, index, block, bench)
-                    if self.average and state.t % every == 0:
-                        self._enter(state)
-            return {"objective": total / n}
-
-        for _ in range(passes):
-            yield epoch
-
-    def batches(
-        self, rows: Rows, order: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.intp], Any]]:
+    def batches(self, order: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Any]]:
         """The rows of each batch, by number and as a block."""
-        size = self.batch_size
+        size, rows = self.batch_size, self.data.rows
         chunk = size * max(1, CHUNK_BYTES // (size * rows.row_bytes))
         for first in range(0, len(order), chunk):
             index = order[first : first + chunk]
@@ -193,32 +196,35 @@ class MiniBatch:
             for lo in range(0, len(index), size):
                 yield index[lo : lo + size], rows_of_chunk[lo : lo + size]
 
-    def update(self, state: State, index: NDArray[np.intp], block: Any, bench: "Bench") -> float:
+    def update(
+        self, state: MiniBatchState, index: NDArray[np.intp], block: Any, scratch: NDArray[Any]
+    ) -> float:
         """One step on the rows `index`, which are `block`; returns their objective before it."""
         W, size = state.W, len(index)
         terms = self.form.terms(len(W))
         eta = self.eta / (1.0 + self.decay * float(state.t)) ** self.power
         S = np.empty((size, len(W)), W.dtype)
         product(block, W.T, S)
-        y, weights = bench.data.y, bench.data.weights
-        loss = slopes(self.form, S, state.b, index, y, weights, eta / size, bench.cap)
+        y, weights = self.data.y, self.data.weights
+        loss = slopes(self.form, S, state.b, index, y, weights, eta / size, self._cap)
         objective = loss / (size * terms)
         if self.lam != 0.0:
             objective += 0.5 * self.lam * float(np.vdot(W, W)) / terms
             W *= W.dtype.type(1.0 - eta * self.lam)
-        add_product(S, block, W, bench.scratch)  # W <- W - Σ e_i g_i x_iᵀ
+        add_product(S, block, W, scratch)  # W <- W - Σ e_i g_i x_iᵀ
         if self.beta != 0.0:
             state.b[:] += self.beta**2 * S.sum(axis=0, dtype=np.float64)
         state.t[...] += 1
         return objective
 
-    def _cap(self, sqnorms: NDArray[Any]) -> NDArray[np.float64]:
-        reach = self.form.kappa() * (sqnorms.astype(np.float64) + self.beta**2)
+    @cached_property
+    def _cap(self) -> NDArray[np.float64]:
+        reach = self.form.kappa() * (self.data.sqnorms.astype(np.float64) + self.beta**2)
         cap = np.full_like(reach, np.inf)
         np.divide(self.cap, reach, out=cap, where=reach > 0)  # 0: a hinge has no curvature, no cap
         return cap
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: MiniBatchState) -> None:
         """The iterate into the average, with weights 1, 2, 3, ... of all that entered."""
         state.m[...] += 1
         omega = 2.0 / (float(state.m) + 1.0)
@@ -226,16 +232,11 @@ class MiniBatch:
         state.A[:] = keep * state.A + enter * state.W
         state.a[:] += omega * (state.b - state.a)
 
-    def solution(self, state: State) -> tuple[NDArray[Any], NDArray[Any]]:
+    def solution(self, state: MiniBatchState) -> Linear:
+        return self.form.kept(*self.data.coordinates.coef(*self.weights(state)))
+
+    def weights(self, state: MiniBatchState) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """W and b, averaged if that was asked for and at least one iterate was averaged."""
         if self.average and state.m > 0:
             return state.A.copy(), state.a.copy()
         return state.W.copy(), state.b.copy()
-
-
-class Bench(NamedTuple):
-    """What an update works with and does not change, but for the scratch."""
-
-    data: Data
-    cap: NDArray[np.float64]  # (n,)
-    scratch: NDArray[Any]  # (C, d)

@@ -1,84 +1,138 @@
-"""A path: the same problem at one lam after another, from strong to weak penalty.
+"""A path: the same problem at one penalty after another, judged on rows that were held out.
 
-Each value starts where the last one ended, with the gradient found there, the same curvature and
-the pairs of L-BFGS: the data's part of them does not depend on lam, so that none costs a pass.
+A solver like any other (loop.py), whose step is one value of the penalties, solved for every
+training part by the steps of another solver: newton.py for C, rankone.py for a pair of trace-norm
+penalties.  Each value starts where the last one ended; the parts of a cross-validation walk abreast
+and a record has their mean.
 
-A value is solved as far as validation can tell: until the gap is tol times the objective, or a
-share TELLS of the standard error of the held-out log loss, whichever is more.  Where the penalty is
-weak and the objective small, a gap relative to it would ask for digits that no held-out row sees.
-The gap of a record is what can be proved there without another pass.
+C.  A value costs no pass to begin with: the gradient found at the last one, the curvature and the
+pairs of L-BFGS serve it too, since the data's part of them does not depend on lam.  It is solved as
+far as validation can tell: until the gap is tol times the objective, or a share TELLS of the
+standard error of the held-out log loss, whichever is more.  Where the penalty is weak and the
+objective small, a gap relative to it would ask for digits that no held-out row sees.  The gap of a
+record is what can be proved there without another pass.
+
+Trace norm (Harchaoui et al. 2012, §4.1).  lambda1 falls from lambda1_max on, lambda2 from its
+largest value; both geometrically.  The grid is walked to and fro, so that two pairs in a row differ
+in one penalty by one step.  A new pair costs no reading of X to begin with: the risk's gradient
+does not depend on the penalties, and where the old solution is proved good enough for the new pair
+none at all.  What a path is for, a choice by validation, needs no more than a proof to LOOSER times
+the accuracy of the final fit.
 """
 
-from time import perf_counter
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics import measure
 from ..problem import Multinomial
 from ..problem.certificate import hopeful
-from ..rows import Rows
-from .loop import Record
-from .newton import QuasiNewton
+from ..problem.linear import Linear, one_row
+from ..problem.tracenorm import Factors, raw_intercepts
+from ..rows import DenseRows, Rows
+from .loop import Clock, Record, Solver, steps
+from .newton import Newton
+from .quasinewton import NewtonState, begin, descend, enter, narrow
+from .rankone import RankOne
 
 TELLS = 0.1  # of the standard error of the held-out log loss: a difference nobody can see
 GAIN = 0.1  # of the gap aimed at: a step that gains less ends a value of the path
 HOPELESS = 10.0  # times that gap: float32 has left too much undone to go on with it
+LOOSER = 3.0
 
 
-class Walker:
+class HeldOut(NamedTuple):
+    """Rows to judge a model on, and their classes."""
+
+    rows: Rows
+    class_index: NDArray[np.int32]
+
+
+Judge = Callable[[HeldOut, NDArray[Any], NDArray[Any]], Record]  # of weights and intercepts
+
+
+class Fold(ABC):
     """One training part on its way along the path, and the rows it is judged on."""
 
+    state: Any = None  # of the solver, which goes on from value to value
+
     def __init__(
-        self,
-        problem: Multinomial,
-        held_out: tuple[Rows, NDArray[np.int32]],
-        rng: np.random.Generator,
+        self, held_out: HeldOut, judge: Judge, most: float, rng: np.random.Generator
     ) -> None:
-        self.problem, self.held_out = problem, held_out
-        self.begun = perf_counter()
-        self.solver = QuasiNewton(problem, rng)
-        self.started = False
-        self.error = 0.0  # of the held-out log loss at the last value
+        self.held_out, self.judge, self.most, self.rng = held_out, judge, most, rng
 
-    def walk_to(self, lam: float, tol: float, max_iter: int) -> Record:
-        """Solve at lam, from where the last value ended."""
-        solver = self.solver
-        first = solver.problem.passes
-        if self.started:
-            solver.change_lam(lam)
-        else:
-            solver.begin(solver.problem.start(), lam)
-            self.started = True
-        while solver.problem.passes - first < max_iter:
-            goal = max(tol * solver.point.objective, TELLS * self.error)
-            nearly = hopeful(solver.point)
-            if nearly <= goal or solver.decrease <= GAIN * goal:
-                break
-            if solver.stalled and (solver.wide or nearly <= HOPELESS * goal):
-                break
-            if solver.stalled:
-                solver.widen()
-            solver.step(goal / solver.point.objective)
-        if solver.settled:
-            solver.prove()
-        solver.settle()  # after which the figures are those of the weights in the caller's dtype
-        seconds = perf_counter() - self.begun
-        judged = measure(*self.held_out, *self.model())
-        self.error = judged["log_loss_error"]
-        record: Record = {
-            "objective": solver.point.objective,
-            "gap": solver.gap,
-            **judged,
-            "passes": float(solver.problem.passes - first),
-            "seconds": seconds,
-        }
-        self.begun = perf_counter()  # validation is off the clock
-        return record
+    @abstractmethod
+    def solver(self, penalties: Record) -> Solver[Any]:
+        """That of one value."""
 
-    def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self.solver.model()
+    @abstractmethod
+    def judged(self) -> Record:
+        """How good the model of this moment is on the held-out rows."""
+
+    def walk_to(self, penalties: Record) -> Record:
+        """Solve at these penalties, from where the last ones left us; then judge, off the clock."""
+        with Clock() as clock:
+            solver = self.solver(penalties)
+            if self.state is None:
+                self.state = solver.init(self.rng)
+            before = self.passes
+            found: Record = {}
+            for record in steps(solver, self.state, self.most, before):
+                found = record
+        spent = {"passes": self.passes - before, "seconds": clock.seconds}
+        return {**penalties, **found, **self.judged(), **spent}
+
+    @property
+    @abstractmethod
+    def passes(self) -> float:
+        """So far."""
+
+    @abstractmethod
+    def solution(self) -> Linear:
+        """The model of this moment."""
+
+
+@dataclass
+class PathState:
+    """The values there were; the loop adds a record to the path after each."""
+
+    path: list[Record]  # means of all folds
+    folds: list[list[Record]]
+    value: Record | None = None  # the next penalties, once they are known
+
+
+@dataclass(frozen=True)
+class Path(Solver[PathState]):
+    """Folds abreast, along penalties that may be chosen while we walk, until `turned` says so."""
+
+    folds: Sequence[Fold]
+    values: Iterator[Record]
+    turned: Callable[[list[Record]], bool] = field(default=lambda path: False)
+
+    def init(self, rng: np.random.Generator) -> PathState:
+        return PathState([], [[] for _ in self.folds])
+
+    def step(self, state: PathState) -> Record:
+        assert state.value is not None
+        value, state.value = state.value, None
+        records = [fold.walk_to(value) for fold in self.folds]
+        for mine, record in zip(state.folds, records, strict=True):
+            mine.append(record)
+        return mean_record(records)
+
+    def finished(self, state: PathState) -> bool:
+        if state.path and state.value is None and self.turned(state.path):
+            return True
+        if state.value is None:
+            state.value = next(self.values, None)
+        return state.value is None
+
+    def solution(self, state: PathState) -> Linear:
+        """The model of the first fold."""
+        return self.folds[0].solution()
 
 
 def mean_record(records: list[Record]) -> Record:
@@ -93,3 +147,113 @@ def mean_record(records: list[Record]) -> Record:
 def _of_mean(errors: list[float]) -> float:
     """The standard error of a mean of independent figures that have these."""
     return float(np.sqrt(np.sum(np.square(errors))) / len(errors))
+
+
+# -- of C ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NewtonAlong(Newton):
+    """One value of lam, as far as validation can tell; `error` is what it is unsure of."""
+
+    error: float = 0.0
+
+    def step(self, state: NewtonState) -> Record:
+        if state.point is None:
+            begin(self.problem, state, state.theta, self.lam)
+        elif state.lam != self.lam:
+            enter(state, state.point.at_lam(self.lam))
+        else:
+            if state.stalled:
+                self.widen(state)
+            descend(self.at_work(state), state, self._goal(state) / state.objective)
+        return self.record(state)
+
+    def finished(self, state: NewtonState) -> bool:
+        if state.point is None or state.lam != self.lam:
+            return False
+        goal, nearly = self._goal(state), hopeful(state.point)
+        if nearly <= goal or state.decrease <= GAIN * goal:
+            return True
+        return state.stalled and (not narrow(self.at_work(state)) or nearly <= HOPELESS * goal)
+
+    def end(self, state: NewtonState, hurry: bool = False) -> Record:
+        if self.settled(state):
+            self.prove(state)
+        self.settle(state)  # after which the figures are those of the weights in the caller's dtype
+        return self.record(state)
+
+    def _goal(self, state: NewtonState) -> float:
+        return max(self.tol * state.objective, TELLS * self.error)
+
+
+class NewtonFold(Fold):
+    """Along C; `columns` are what the features were multiplied with."""
+
+    def __init__(self, problem: Multinomial, tol: float, columns: Any, *held_out: Any) -> None:
+        super().__init__(*held_out)
+        self.problem, self.tol, self.columns = problem, tol, columns
+        self.error = 0.0  # of the held-out log loss at the last value
+
+    def solver(self, penalties: Record) -> NewtonAlong:
+        lam = self.problem.lam_of(penalties["C"])
+        self.last = NewtonAlong(self.problem, lam, self.tol, error=self.error)
+        return self.last
+
+    @property
+    def passes(self) -> float:
+        return float(self.problem.passes)
+
+    def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """(W, b), a row for each class, for the rows as they are fitted."""
+        return self.last.model(self.state)
+
+    def judged(self) -> Record:
+        figures = self.judge(self.held_out, *self.model())
+        self.error = figures["log_loss_error"]
+        return figures
+
+    def solution(self) -> Linear:
+        coef, intercept = one_row(*self.model())
+        return Linear(coef if self.columns is None else coef * self.columns, intercept)
+
+
+# -- of the trace norm -----------------------------------------------------------------------------
+
+
+def grid(lambda1s: Iterable[float], lambda2s: NDArray[np.float64]) -> Iterator[Record]:
+    """All pairs, neighbours after neighbours; each lambda1 is asked for when its row begins."""
+    for turn, lambda1 in enumerate(lambda1s):
+        for lambda2 in lambda2s if turn % 2 == 0 else lambda2s[::-1]:
+            yield {"lambda1": float(lambda1), "lambda2": float(lambda2)}
+
+
+class RankOneFold(Fold):
+    """Along lambda1 and lambda2; `models` are those of all pairs, in factors."""
+
+    def __init__(self, rankone: RankOne, *held_out: Any) -> None:
+        super().__init__(*held_out)
+        self.rankone = replace(rankone, tol=LOOSER * rankone.tol, stretches=True)
+        self.state = rankone.init(self.rng)
+        self.models: list[Factors] = []
+        self._judged: Record = {}
+
+    def solver(self, penalties: Record) -> RankOne:
+        lambda1, lambda2 = penalties["lambda1"], penalties["lambda2"]
+        return replace(self.rankone, lambda1=lambda1, lambda2=lambda2)
+
+    @property
+    def passes(self) -> float:
+        return float(self.rankone.problem.passes)
+
+    def judged(self) -> Record:
+        """Once for each model."""
+        at, (rows, index) = self.state.here.at, self.held_out
+        if not self.models or at is not self.models[-1]:
+            within = HeldOut(DenseRows(rows.matmat(at.U)), index)  # in the coordinates of the atoms
+            self._judged = self.judge(within, at.A, raw_intercepts(self.rankone.problem, at))
+        self.models.append(at)
+        return {"trace_norm": float(at.theta.sum()), **self._judged}
+
+    def solution(self) -> Linear:
+        return self.rankone.solution(self.state)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..problem import Weights
 from ..rows import as_rows
-from .stochastic import Data
+from .stochastic import StochasticData
 
 TRIAL_ROWS = 1000
 MOST_TRIALS = 30  # a factor of a billion each way
@@ -59,7 +59,7 @@ def t0_rows(n: int) -> int:
     return min(n, int(np.clip(n // 10, TRIAL_ROWS, T0_ROWS)))
 
 
-def find_period(data: Data) -> int:
+def find_period(data: StochasticData) -> int:
     """T of SGD-QN, so that work of size d every T visits is a small part of the whole."""
     n, d = len(data.active), data.rows.shape[1]
     block = data.rows.gather(data.active[:: max(1, n // TRIAL_ROWS)])
@@ -68,14 +68,20 @@ def find_period(data: Data) -> int:
     return round(min(period, max(DENSE_PERIOD, n / REFRESHES)))
 
 
-def subsample(data: Data, size: int, rng: np.random.Generator) -> Data:
+def subsample(data: StochasticData, size: int, rng: np.random.Generator) -> StochasticData:
     """`size` of the examples that take part, at most all of them, in memory."""
     size = min(size, len(data.active))
     index = np.sort(rng.choice(data.active, size, replace=False))
     labels = data.y._replace(**{data.y._fields[0]: data.y[0][index]})
     weights = Weights(data.weights.example[index], *data.weights[1:])
     rows = as_rows(data.rows.gather(index))
-    return Data(rows, labels, np.arange(size), data.sqnorms[index], weights)
+    return data._replace(
+        rows=rows,
+        y=labels,
+        active=np.arange(size),
+        sqnorms=data.sqnorms[index],
+        weights=weights,
+    )
 
 
 def _less(a: float, b: float) -> bool:

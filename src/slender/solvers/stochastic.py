@@ -23,22 +23,24 @@ used as it is); weights c_i; averaging.  v is stored as scale * v, so that the s
 O(1).
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..curvature import Coordinates
 from ..curvature.metric import FIXED, At, Metric, move
 from ..kernels import kernel
 from ..labels import Labels, positives, sign
 from ..losses import MarginLoss, slope, value
 from ..problem import Weights
+from ..problem.linear import Linear
 from ..rows import Rows
 from ..rows.kernel import dot
 from ..rows.threads import each_part
-from .loop import Record
+from .loop import Record, Solver
 from .sampling import Visits, negatives_used, pass_over
 
 AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of the work;
@@ -68,14 +70,16 @@ class Iterate(NamedTuple):
     looks: NDArray[np.int64]  # (C,) how often
 
 
-class State(NamedTuple):
+@dataclass
+class StochasticState:
     """All that changes during a fit."""
 
+    rng: np.random.Generator
     iterate: Iterate
     metric: Any  # what the settings' metric started, a NamedTuple of arrays
 
 
-class Step(NamedTuple):
+class Lengths(NamedTuple):
     """All that decides the length of a step."""
 
     eta: float
@@ -89,10 +93,23 @@ class Step(NamedTuple):
     cap: NDArray[Any]  # (n,)
 
 
-@dataclass(frozen=True)
-class Stochastic:
-    """Settings."""
+class StochasticData(NamedTuple):
+    """Rows in the curvature's coordinates, and what goes with each of them."""
 
+    rows: Rows
+    y: Labels
+    active: NDArray[np.intp]  # examples that take part
+    sqnorms: NDArray[Any]  # (n,) ‖z_i‖²
+    weights: Weights
+    n_classes: int  # rows of weights that a solver has for them
+    coordinates: Coordinates
+
+
+@dataclass(frozen=True)
+class Stochastic(Solver[StochasticState]):
+    """One-vs-rest on these examples, class rows in the order of their labels."""
+
+    data: StochasticData
     loss: MarginLoss
     eta: float
     decay: float = 0.0
@@ -104,9 +121,9 @@ class Stochastic:
     negatives: float | str = "all"
     metric: Metric = FIXED
 
-    def init(self, n_classes: int, dim: int, dtype: Any) -> State:
+    def init(self, rng: np.random.Generator) -> StochasticState:
         """w = 0, as in the paper."""
-        C = n_classes
+        C, (_, dim), dtype = self.data.n_classes, self.data.rows.shape, self.data.rows.dtype
         iterate = Iterate(
             V=np.zeros((C, dim), dtype),
             scale=np.ones(C),
@@ -120,41 +137,40 @@ class Stochastic:
             squares=np.zeros(C),
             looks=np.zeros(C, np.int64),
         )
-        return State(iterate, self.metric.start(C, dim, dtype, self.loss, float(self.lam)))
+        metric = self.metric.start(C, dim, dtype, self.loss, float(self.lam))
+        return StochasticState(rng, iterate, metric)
 
-    def epochs(
-        self, state: State, data: "Data", passes: int, rng: np.random.Generator
-    ) -> Iterator[Callable[[], Record]]:
-        """`passes` epochs over the data, each a function that does the work."""
-        iterate, metric = state
-        C = len(iterate.t)
-        mine = positives(data.y, C, data.active)
-        n_positives = np.array([len(p) for p in mine])
+    def step(self, state: StochasticState) -> Record:
+        """One pass."""
+        data, iterate = self.data, state.iterate
+        iterate.total[:], iterate.seen[:] = 0.0, 0
+        iterate.squares[:], iterate.looks[:] = 0.0, 0
+        row_bytes = data.rows.row_bytes
+        for visits in pass_over(data.active, self._mine, self.negatives, row_bytes, state.rng):
+            X, index = data.rows.take(visits.order)
+            arguments = visits, self._lengths, data.weights, state.metric, iterate
+            sweep(self.loss, X, index, data.y, *arguments)
+        loss = float(iterate.total.sum() / max(1, iterate.seen.sum()))
+        squares = iterate.squares / np.maximum(1, iterate.looks)
+        return {"objective": loss + 0.5 * self.lam * float(squares.mean())}
+
+    @cached_property
+    def _mine(self) -> list[NDArray[np.intp]]:
+        """Each class's positives."""
+        return positives(self.data.y, self.data.n_classes, self.data.active)
+
+    @cached_property
+    def _lengths(self) -> Lengths:
+        """What decides the length of each step."""
+        data, n_positives = self.data, np.array([len(p) for p in self._mine])
         visits = n_positives + negatives_used(self.negatives, n_positives, len(data.active))
-        step = self._step(data, visits)
-
-        def epoch() -> Record:
-            iterate.total[:], iterate.seen[:] = 0.0, 0
-            iterate.squares[:], iterate.looks[:] = 0.0, 0
-            portions = pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng)
-            for visits in portions:
-                X, index = data.rows.take(visits.order)
-                sweep(self.loss, X, index, data.y, visits, step, data.weights, metric, iterate)
-            loss = float(iterate.total.sum() / max(1, iterate.seen.sum()))
-            squares = iterate.squares / np.maximum(1, iterate.looks)
-            return {"objective": loss + 0.5 * self.lam * float(squares.mean())}
-
-        for _ in range(passes):
-            yield epoch
-
-    def _step(self, data: "Data", visits: NDArray[np.intp]) -> Step:
         curvature0 = self.loss.curvature(0.0)
         reach = curvature0 * (data.sqnorms + self.beta**2)  # 0 for the hinge: no cap
         cap = np.full_like(reach, np.inf)
         np.divide(self.cap, reach, out=cap, where=reach > 0)
         few = np.clip(visits // AVERAGES_A_PASS, 1, AVERAGE_EVERY)
         every = 2 ** np.log2(few).astype(np.int64) - 1
-        return Step(
+        return Lengths(
             eta=float(self.eta),
             decay=float(self.decay),
             power=float(self.power),
@@ -166,7 +182,10 @@ class Stochastic:
             cap=cap,
         )
 
-    def solution(self, state: State) -> tuple[NDArray[Any], NDArray[Any]]:
+    def solution(self, state: StochasticState) -> Linear:
+        return Linear(*self.data.coordinates.coef(*self.weights(state)))
+
+    def weights(self, state: StochasticState) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """v and b, averaged if that was asked for and at least one iterate was averaged."""
         iterate = state.iterate
         V = iterate.V * iterate.scale[:, None].astype(iterate.V.dtype)
@@ -177,23 +196,13 @@ class Stochastic:
         return V, b
 
 
-class Data(NamedTuple):
-    """Rows in the curvature's coordinates, and what goes with each of them."""
-
-    rows: Rows
-    y: Labels
-    active: NDArray[np.intp]  # examples that take part
-    sqnorms: NDArray[Any]  # (n,) ‖z_i‖²
-    weights: Weights
-
-
 def sweep(
     loss: MarginLoss,
     X: Any,
     index: NDArray[np.intp],
     y: Labels,
     visits: Visits,
-    step: Step,
+    step: Lengths,
     weights: Weights,
     metric: Any,
     iterate: Iterate,

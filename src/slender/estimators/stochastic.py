@@ -1,8 +1,7 @@
 """What the stochastic classifiers share: passes, partial_fit, draws undone in the scores."""
 
-from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,12 @@ from ..curvature.base import Sample
 from ..labels import Indicator, Labels
 from ..notices import warn
 from ..problem import Weights
+from ..problem.linear import Linear
 from ..rows import Rows
-from ..solvers.loop import Clock, Record, run
-from ..solvers.stochastic import Data
+from ..solvers.loop import Clock, Ending, Record, run, steps
+from ..solvers.minibatch import MiniBatch
+from ..solvers.stochastic import Stochastic, StochasticData
+from ..solvers.theorem2 import Theorem2
 from .forms import Form, OneVsRest
 from .linear import LinearClassifier
 from .validation import (
@@ -30,17 +32,7 @@ from .validation import (
     read_weights,
 )
 
-
-class Descent(Protocol):
-    """A solver: settings that make a state, epochs that change it, the solution it holds."""
-
-    def init(self, n_classes: int, dim: int, dtype: Any) -> Any: ...
-
-    def epochs(
-        self, state: Any, data: Data, passes: int, rng: np.random.Generator
-    ) -> Iterator[Callable[[], Record]]: ...
-
-    def solution(self, state: Any) -> tuple[NDArray[Any], NDArray[Any]]: ...
+Descent = Stochastic | MiniBatch | Theorem2
 
 
 def _has_posterior(estimator: Any) -> bool:
@@ -53,10 +45,11 @@ def _has_posterior(estimator: Any) -> bool:
     return True
 
 
-class OneVsRestClassifier(LinearClassifier):
-    """Base of the stochastic classifiers: one-vs-rest, unless `_form` says otherwise.
+class StochasticClassifier(LinearClassifier):
+    """Base of the classifiers that go from row to row, or batch to batch.
 
-    A subclass says which loss, which curvature and which solver: `_loss`, `_curvature`, `_solver`.
+    A subclass says which loss, which curvature and which solver: `_loss`, `_curvature`, `_choose`
+    and `_solver`; and `_form`, if it is not one-vs-rest.
     """
 
     loss: str
@@ -122,7 +115,6 @@ class OneVsRestClassifier(LinearClassifier):
         self._rng = generator(self.random_state)
         self._clock = Clock()
         self._coordinates: Coordinates | None = None
-        self._descent: Descent | None = None
         self._state: Any = None
         self._seen = np.zeros((2, n_class_rows))  # negatives there are, negatives visited
         self.trace_ = []
@@ -141,38 +133,37 @@ class OneVsRestClassifier(LinearClassifier):
                 curvature0 = form.curvature0 or 1.0  # the hinge has none: no unit to measure in
                 sample = Sample(rows, active, bool(self.fit_intercept), curvature0, rng)
                 self._coordinates = self._curvature().estimate(sample)
-            coordinates = self._coordinates
-            Z = coordinates.rows(rows)
-            data = Data(Z, labels, active, Z.sqnorms(), weights)
-            epochs, solution = self._epochs(data, passes)
-
-        def model() -> tuple[NDArray[Any], NDArray[Any]]:
-            return form.coef(*coordinates.coef(*solution()))
+            Z = self._coordinates.rows(rows)
+            data = StochasticData(Z, labels, active, Z.sqnorms(), weights, C, self._coordinates)
+            if self._state is None:
+                self._choose(data)
+            solver = self._solver(data)
+            if self._state is None:
+                self._state = solver.init(rng)
+        state = self._state
 
         def exact() -> float:
-            W, b = coordinates.coef(*solution())
+            W, b = data.coordinates.coef(*solver.weights(state))
             return form.objective(rows, labels, W, b, weights, self.lam)
 
-        run(
-            epochs,
-            self._clock,
-            model,
-            self.trace_,
-            self.callbacks,
-            exact if self.objective == "exact" else None,
-        )
+        evaluate = exact if self.objective == "exact" else None
+        ending = run(solver, state, self.trace_, self.callbacks, passes, self._clock, evaluate)
         self.n_iter_ = int(self.trace_[-1]["passes"])
-        with self._clock:
-            W, b = model()
-        self.coef_ = np.ascontiguousarray(W)
-        with np.errstate(over="ignore"):  # of a fit that diverged, as said below
-            self.intercept_ = b.astype(W.dtype) if self.fit_intercept else np.zeros(len(W), W.dtype)
-        if not np.isfinite(W).all() or self._diverged(weights):
+        with self._clock, np.errstate(over="ignore"):  # of a fit that diverged, as said below
+            W, b = solver.solution(state)
+            b = b.astype(W.dtype) if self.fit_intercept else np.zeros(len(W), W.dtype)
+        self._keep(Linear(W, b))
+        self._say(ending, weights)
+
+    def _say(self, ending: Ending, weights: Weights) -> None:
+        if not np.isfinite(self.coef_).all() or self._diverged(weights):
             warn(
                 f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, far above that "
                 f"of w = 0): {self.tamer}",
                 ConvergenceWarning,
             )
+        elif ending == "interrupted":
+            warn(f"interrupted after {self.n_iter_} passes of {self.passes}", ConvergenceWarning)
 
     def _diverged(self, weights: Weights) -> bool:
         """Is the last pass's objective far above that of w = 0?  (On few rows it may be above.)"""
@@ -180,24 +171,13 @@ class OneVsRestClassifier(LinearClassifier):
         start = self._form().at_zero(self._seen.shape[1])
         return not self.trace_[-1]["objective"] <= 10 * typical * (max(start, 0.0) + 1.0)
 
-    def _epochs(self, data: Data, passes: int) -> tuple[Any, Any]:
-        """The epochs still to run and a function that gives the solution at any moment."""
-        C = self._seen.shape[1]
-        assert self._coordinates is not None
-        if self._descent is None or self._state is None:
-            self._descent = self._solver(data, C, self._coordinates.bias)
-            self._state = self._descent.init(C, self._coordinates.dim, data.rows.dtype)
-        descent, state = self._descent, self._state
-        return descent.epochs(state, data, passes, self._rng), lambda: descent.solution(state)
-
-    def _after(
-        self, descent: Descent, trial: Data, n_classes: int, seed: int, passes: int = 1
-    ) -> float:
+    def _after(self, solver: Descent, seed: int, passes: int = 1) -> float:
         """The objective on a sample after so many passes over it; the seed gives the order."""
-        state = descent.init(n_classes, trial.rows.shape[1], trial.rows.dtype)
-        for epoch in descent.epochs(state, trial, passes, np.random.default_rng(seed)):
-            epoch()
-        W, b = descent.solution(state)
+        state: Any = solver.init(np.random.default_rng(seed))
+        for _ in steps(solver, state, passes):  # type: ignore[misc]
+            pass
+        trial = solver.data
+        W, b = solver.weights(state)
         return self._form().objective(trial.rows, trial.y, W, b, trial.weights, self.lam)
 
     # -- what a subclass says --------------------------------------------------------------------
@@ -211,7 +191,11 @@ class OneVsRestClassifier(LinearClassifier):
     def _curvature(self) -> Curvature:
         raise NotImplementedError
 
-    def _solver(self, data: Data, n_classes: int, beta: float) -> Descent:
+    def _choose(self, data: StochasticData) -> None:
+        """Rates and the like that are found on the first rows and kept, `name_`."""
+        raise NotImplementedError
+
+    def _solver(self, data: StochasticData) -> Descent:
         raise NotImplementedError
 
     def _check(self) -> None:

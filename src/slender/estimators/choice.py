@@ -1,20 +1,19 @@
-"""What the probes share: a penalty chosen on rows kept aside, and which rows those are."""
+"""The choice of a penalty by validation, which the probes hold."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..metrics import measure
 from ..notices import warn
-from ..problem import Multinomial
 from ..rows import Rows, SubsetRows
-from ..solvers.loop import Record, note
-from ..solvers.path import mean_record
-from ..solvers.tracepath import HeldOut
+from ..solvers.loop import Record
+from ..solvers.path import HeldOut, Judge
 from . import splits
-from .multinomial import MultinomialClassifier
 from .scorers import candidate, read_scorer, score
 from .validation import check_finite, check_length, check_positive, read_rows, shown
 
@@ -29,22 +28,29 @@ SELECTORS = {
     "neg_log_loss": ("log_loss", -1.0),
 }
 
-Judged = tuple[HeldOut, NDArray[Any], NDArray[Any]]  # rows, and weights and intercepts for them
+
+class Labelled(NamedTuple):
+    """Rows as they are fitted, and the classes they have."""
+
+    rows: Rows
+    class_index: NDArray[np.int32]  # (n,)
+    classes: NDArray[Any]
 
 
-class ChosenClassifier(MultinomialClassifier):
-    """Base of the estimators that choose their penalty by validation."""
+Scaled = Callable[[Rows], Rows]  # other rows, scaled as those that are fitted
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A penalty chosen on rows kept aside: which rows those are, and how they judge."""
 
     validation: Any
     shots: int | None
     refit: bool
     select: str
 
-    path_: list[Record]
-    folds_: list[list[Record]]
-
-    def _check(self) -> None:
-        super()._check()
+    def check(self) -> None:
+        """Raise on a setting that cannot be."""
         if self.select not in (ours := tuple(SELECTORS)):
             read_scorer(self.select, ours)
         if self.shots is not None:
@@ -63,19 +69,21 @@ class ChosenClassifier(MultinomialClassifier):
                 )
         elif isinstance(self.validation, Real) and not 0.0 < float(self.validation) < 1.0:
             raise ValueError(f"validation={self.validation!r} must lie between 0 and 1")
-        if not self.refit and not self._one_part:
+        if not self.refit and not self.one_part:
             raise several("refit=False")
 
     @property
-    def _one_part(self) -> bool:
+    def one_part(self) -> bool:
         """Is there one set of held-out rows, not the several of folds?"""
         share = isinstance(self.validation, Real) and not isinstance(self.validation, Integral)
         return share or isinstance(self.validation, tuple)
 
-    def _parts(
-        self, X: Any, y: Any, groups: Any, codes: NDArray[np.int32], rng: np.random.Generator
+    def parts(
+        self, X: Any, y: Any, groups: Any, examples: Labelled, rng: np.random.Generator
     ) -> list[splits.Part]:
-        everything = np.arange(len(codes))
+        """Rows to fit on and rows to judge on; one part, or as many as there are folds."""
+        class_index = examples.class_index
+        everything = np.arange(len(class_index))
         if groups is not None and isinstance(self.validation, Real | tuple):
             raise ValueError(
                 "groups are of use to a splitter: give validation=GroupKFold(5), or "
@@ -83,88 +91,80 @@ class ChosenClassifier(MultinomialClassifier):
             )
         if isinstance(self.validation, tuple):
             parts = [splits.Part(everything, everything[:0])]
-        elif self._one_part:
-            parts = [splits.stratified(codes, float(self.validation), rng)]
+        elif self.one_part:
+            parts = [splits.stratified(class_index, float(self.validation), rng)]
         else:
             splitter = splits.splitter(self.validation, y, rng)
-            parts = list(splits.folds(splitter.split(X, y, groups), codes, self.classes_))
+            parts = list(splits.folds(splitter.split(X, y, groups), class_index, examples.classes))
         if self.shots is None:
             return parts
         return [
-            part._replace(train=splits.few(codes, part.train, self.shots, rng)) for part in parts
+            part._replace(train=splits.few(class_index, part.train, self.shots, rng))
+            for part in parts
         ]
 
-    def _final_index(
-        self, parts: list[splits.Part], codes: NDArray[np.int32], rng: np.random.Generator
+    def final_index(
+        self, parts: list[splits.Part], examples: Labelled, rng: np.random.Generator
     ) -> NDArray[np.intp]:
-        everything = np.arange(len(codes))
+        """The rows that the chosen penalty is fitted to."""
+        everything = np.arange(len(examples.class_index))
         one = len(parts) == 1
         if one and (self.shots is not None or not self.refit or isinstance(self.validation, tuple)):
             return parts[0].train
-        return everything if self.shots is None else splits.few(codes, everything, self.shots, rng)
+        if self.shots is None:
+            return everything
+        return splits.few(examples.class_index, everything, self.shots, rng)
 
-    def _part_problem(
-        self,
-        rows: Rows,
-        codes: NDArray[np.int32],
-        weight: NDArray[Any] | None,
-        index: NDArray[np.intp],
-    ) -> Multinomial:
-        if len(index) == len(codes):
-            return self._problem(rows, codes, weight)
-        part = None if weight is None else weight[index]
-        return self._problem(SubsetRows(rows, index), codes[index], part)
-
-    def _held_out(
-        self, rows: Rows, codes: NDArray[np.int32], columns: Any, part: splits.Part
+    def held_out(
+        self, estimator: Any, examples: Labelled, part: splits.Part, scaled: Scaled
     ) -> HeldOut:
         """The rows that judge this part, and their classes."""
         if isinstance(self.validation, tuple):
-            held_out = self._read_held_out(columns)
+            held_out = self._given(estimator, examples, scaled)
         else:
-            held_out = SubsetRows(rows, part.held_out), codes[part.held_out]
-        C, d = len(self.classes_), rows.shape[1]
-        nothing = np.zeros((C, d), rows.dtype), np.zeros(C)
-        self._score(lambda: (held_out, *nothing))  # so that it raises before the work
+            rows = SubsetRows(examples.rows, part.held_out)
+            held_out = HeldOut(rows, examples.class_index[part.held_out])
+        C, d = len(examples.classes), examples.rows.shape[1]
+        nothing = np.zeros((C, d), examples.rows.dtype), np.zeros(C)
+        self._score(examples, held_out, *nothing)  # so that it raises before the work
         return held_out
 
-    def _read_held_out(self, columns: Any) -> HeldOut:
+    def _given(self, estimator: Any, examples: Labelled, scaled: Scaled) -> HeldOut:
         X_val, y_val = self.validation
-        val = read_rows(self, X_val)
-        check_finite(val)
-        y_val = np.asarray(y_val)
-        check_length(len(y_val), val.shape[0])
-        place = np.minimum(np.searchsorted(self.classes_, y_val), len(self.classes_) - 1)
-        unknown = np.flatnonzero(self.classes_[place] != y_val)
+        rows = read_rows(estimator, X_val)
+        check_finite(rows)
+        y_val, classes = np.asarray(y_val), examples.classes
+        check_length(len(y_val), rows.shape[0])
+        place = np.minimum(np.searchsorted(classes, y_val), len(classes) - 1)
+        unknown = np.flatnonzero(classes[place] != y_val)
         if len(unknown):
             raise ValueError(
                 f"validation holds class {shown(y_val[unknown[0]])}, which no training row has; "
                 "leave its rows out"
             )
-        return self._scaled_as(val, columns), place.astype(np.int32)
+        return HeldOut(scaled(rows), place.astype(np.int32))
 
-    def _start_path(self, folds: int) -> None:
-        self.path_, self.folds_ = [], [[] for _ in range(folds)]
+    def judge(self, examples: Labelled) -> Judge:
+        """Of a model, weights and intercepts, on held-out rows: every figure a record has."""
 
-    def _keep_record(self, penalties: Record, records: list[Record]) -> Record:
-        """A value of the path: of each fold, and their mean, which is given back."""
-        for path, record in zip(self.folds_, records, strict=True):
-            path.append({**penalties, **record})
-        self.path_.append({**penalties, **mean_record(records)})
-        note(self.path_[-1])
-        return self.path_[-1]
+        def judged(held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]) -> Record:
+            return {**measure(*held_out, W, b), **self._score(examples, held_out, W, b)}
 
-    def _score(self, judged: Callable[[], Judged]) -> Record:
-        """The figure of scikit-learn that `select` names, if it does, of a model on its rows."""
+        return judged
+
+    def _score(
+        self, examples: Labelled, held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]
+    ) -> Record:
+        """The figure of scikit-learn that `select` names, if it does."""
         if self.select in SELECTORS:
             return {}
-        (rows, codes), W, b = judged()
-        model = candidate(self.classes_, W, b)
-        return {self.select: score(self.select, model, rows, self.classes_[codes])}
+        model = candidate(examples.classes, W, b)
+        y = examples.classes[held_out.class_index]
+        return {self.select: score(self.select, model, held_out.rows, y)}
 
-    def _scaled_as(self, rows: Rows, columns: NDArray[Any] | None) -> Rows:
-        """Other rows, scaled as those that are fitted."""
-        return rows
+    def best_of(self, path: list[Record]) -> int:
+        """The place of the record to choose."""
+        return best_of(path, self.select)
 
 
 def several(what: str) -> ValueError:

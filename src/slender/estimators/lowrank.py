@@ -1,0 +1,64 @@
+"""A multinomial model held in factors, as the trace norm gives it."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import Multinomial
+from ..problem.linear import one_row
+from ..problem.tracenorm import Factors, raw_intercepts
+from .multinomial import MultinomialClassifier
+
+
+class LowRankClassifier(MultinomialClassifier):
+    """A model held as intercept_ and W = V diag(theta) Uᵀ: scores cost r (d + C) a row."""
+
+    limit: ClassVar[str] = "passes"
+
+    U_: NDArray[Any]  # (d, r)
+    theta_: NDArray[np.float64]  # (r,)
+    V_: NDArray[Any]  # (C, r)
+    rank_: int
+    lambda1_: float
+    lambda1_max_: float
+
+    @property
+    def coef_(self) -> NDArray[Any]:  # type: ignore[override]
+        """(C, d), made on demand; (1, d) for two classes."""
+        return self._left @ self.U_.T
+
+    @coef_.setter
+    def coef_(self, W: NDArray[Any]) -> None:
+        """Other weights in place of the fitted ones: their factors."""
+        self.V_, self.theta_, Ut = np.linalg.svd(W, full_matrices=False)
+        self.U_ = np.ascontiguousarray(Ut.T)
+
+    @property
+    def _left(self) -> NDArray[Any]:
+        """V diag(theta), (C, r); the difference of its two rows for two classes."""
+        left = self.V_ * self.theta_.astype(self.V_.dtype)
+        return one_row(left, np.zeros(len(left))).coef
+
+    @property
+    def _class_rows(self) -> int:
+        return len(self.intercept_)
+
+    @property
+    def _weights_dtype(self) -> Any:
+        return self.U_.dtype
+
+    def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
+        r, n_classes = len(self.theta_), len(self.classes_)
+        return {"U_": (d, r), "theta_": (r,), "V_": (n_classes, r), "intercept_": (C,)}
+
+    def _linear(self, block: Any) -> NDArray[Any]:
+        left, (d, r) = self._left, self.U_.shape
+        if r * (d + len(left)) < d * len(left):
+            return np.asarray((block @ self.U_) @ left.T)
+        return np.asarray(block @ (self.U_ @ left.T))
+
+    def _keep_factors(self, problem: Multinomial, at: Factors) -> None:
+        self.U_, self.theta_, self.V_ = at.U, at.theta, at.V
+        self.rank_ = len(at.theta)
+        self.intercept_ = one_row(at.A, raw_intercepts(problem, at)).intercept
