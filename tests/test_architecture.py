@@ -12,7 +12,7 @@ ORDER = [
     "extras",  # packages that only some functions need
     "storage",  # files in general
     "kernels",  # compiled, and kept on disk
-    "verbs",  # how kernels call methods
+    "overloads",  # how kernels call methods
     "rows",  # vectors -> something a kernel can read
     "metrics",  # how good scores are
     "losses",

@@ -32,8 +32,8 @@ from slender import (
 from slender.lab.datasets import digits
 from slender.rows import CodeRows, codes, threads
 from slender.rows.kernel import Quantised
-from slender.rows.lanes import LANE_BYTES, load, nothing, plus, store, times_plus
 from slender.rows.lookup import accumulate, decode, look_up, multiply, squares
+from slender.rows.simd import LANE_BYTES, load, nothing, plus, store, times_plus
 
 same = np.testing.assert_array_equal
 DTYPES = (np.float32, np.float64)

@@ -21,7 +21,7 @@ from .convert import as_rows, stack
 from .csr import CSRRows
 from .dense import DenseRows
 from .normalised import NormalisedRows
-from .structure import as_csr
+from .sparse_input import as_csr
 from .subset import SubsetRows
 from .threads import map_blocks
 

@@ -11,7 +11,7 @@ from .kernel import KernelRows, kernel_rows
 
 
 class CSRRows(Rows):
-    """Rows of a CSR matrix whose structure was checked (structure.py); float32 or float64."""
+    """Rows of a CSR matrix whose structure was checked (sparse_input.py); float32 or float64."""
 
     def __init__(self, X: Any) -> None:
         X = sparse.csr_array(X)

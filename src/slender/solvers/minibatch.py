@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, MulticlassLoss, row_slope, row_value, slope, value
+from ..overloads import method_of
 from ..problem import Weights
 from ..rows import Rows, add_product, one_blas_thread, product
-from ..verbs import method_of
 from .loop import Record
 from .stochastic import Data
 
