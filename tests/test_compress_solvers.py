@@ -129,20 +129,6 @@ def test_blocks_and_threads(monkeypatch, block_rows, workers):
     same(rows.sqnorms(), (X**2).sum(axis=1))
 
 
-def test_a_block_times_a_factor_a_row():
-    numbers, books, X = coded(dtype=np.float32)
-    f, B, G = (quarters(k, *shape) for k, shape in ((1, (50,)), (2, (15, 3)), (3, (4, 50))))
-    block = CodeRows(numbers, books).block(0, 50).times(f).times(f)
-    want = X * f[:, None] ** 2
-    assert block.dtype == np.float32
-    same(block @ B, want @ B)
-    same(block @ B[:, 0], want @ B[:, 0])
-    same(G @ block, G @ want)
-    same(G[0] @ block, G[0] @ want)
-    same(block.toarray(), want)
-    same(block.row_squares(), (want**2).sum(axis=1))
-
-
 @njit
 def with_lanes(A, B, x, index, out):
     for i in range(len(A)):

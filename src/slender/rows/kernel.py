@@ -136,13 +136,6 @@ class Quantised(NamedTuple):
 KernelRows = Dense | CSR | Quantised
 
 
-def kernel_rows(block: Any) -> KernelRows:
-    """The kernel's view of a dense or CSR block."""
-    if isinstance(block, np.ndarray):
-        return Dense(np.ascontiguousarray(block))
-    return CSR(block.data, block.indices, block.indptr)
-
-
 def dot(X: KernelRows, i: int, w: NDArray[Any]) -> Any:
     """x_iᵀ w."""
     return X.dot(i, w)

@@ -35,7 +35,7 @@ from ..labels import Labels, sign
 from ..losses import MarginLoss, MulticlassLoss, row_slope, row_value, slope, value
 from ..overloads import method_of
 from ..problem import Weights
-from ..rows import Rows, add_product, one_blas_thread, product
+from ..rows import Rows, one_blas_thread
 from .loop import Record
 from .stochastic import Data
 
@@ -199,14 +199,14 @@ class MiniBatch:
         terms = self.form.terms(len(W))
         eta = self.eta / (1.0 + self.decay * float(state.t)) ** self.power
         S = np.empty((size, len(W)), W.dtype)
-        product(block, W.T, S)
+        block.product(W.T, S)
         y, weights = bench.data.y, bench.data.weights
         loss = slopes(self.form, S, state.b, index, y, weights, eta / size, bench.cap)
         objective = loss / (size * terms)
         if self.lam != 0.0:
             objective += 0.5 * self.lam * float(np.vdot(W, W)) / terms
             W *= W.dtype.type(1.0 - eta * self.lam)
-        add_product(S, block, W, bench.scratch)  # W <- W - Σ e_i g_i x_iᵀ
+        block.add_product(S, W, bench.scratch)  # W <- W - Σ e_i g_i x_iᵀ
         if self.beta != 0.0:
             state.b[:] += self.beta**2 * S.sum(axis=0, dtype=np.float64)
         state.t[...] += 1
