@@ -40,7 +40,7 @@ WORTH_A_PART = 10**6  # the same for those of a kernel that goes through memory
 PARTS_A_THREAD = 4  # so that the last to end, on a core with other work, is not waited for long
 
 
-class Blocks(Protocol):
+class HasBlocks(Protocol):
     """What `map_blocks` asks of rows (base.Rows)."""
 
     shape: tuple[int, int]
@@ -56,7 +56,7 @@ class Blocks(Protocol):
 
 
 def map_blocks(
-    rows: Blocks,
+    rows: HasBlocks,
     start: Callable[[], Mine],
     work: Callable[[Mine, int, int, Block], None],
     out_bytes: int = 0,
