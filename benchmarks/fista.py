@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from slender.problem.multinomial import sq_norm
 from slender.problem.softmax import LOSS, N_SUMS, residuals
-from slender.rows import add_product, as_rows, map_blocks, one_blas_thread, product
+from slender.rows import as_rows, map_blocks, one_blas_thread
 from slender.solvers.loop import Clock
 
 SHRINK, GROW = 0.9, 2.0
@@ -61,7 +61,7 @@ class Loss:
         WT = np.ascontiguousarray(W.T)
 
         def work(mine: list[float], lo: int, hi: int, block: Any) -> None:
-            product(block, WT, S[lo:hi])
+            block.product(WT, S[lo:hi])
             mine.append(self._residuals(S[lo:hi].copy(), lo, hi))
 
         losses: list[list[float]] = map_blocks(self.rows, list, work, 8 * self.n_classes)
@@ -76,7 +76,7 @@ class Loss:
 
         def work(mine: list[Any], lo: int, hi: int, block: Any) -> None:
             mine[2] += self._residuals(S[lo:hi], lo, hi)
-            add_product(S[lo:hi], block, *mine[:2])
+            block.add_product(S[lo:hi], *mine[:2])
 
         parts = map_blocks(self.rows, start, work, 4 * self.n_classes)
         return sum(part[0] for part in parts), sum(part[2] for part in parts)

@@ -32,8 +32,8 @@ from slender import (
 from slender.lab.datasets import digits
 from slender.rows import CodeRows, codes, threads
 from slender.rows.kernel import Quantised
-from slender.rows.lanes import LANE_BYTES, load, nothing, plus, store, times_plus
 from slender.rows.lookup import accumulate, decode, look_up, multiply, squares
+from slender.rows.simd import LANE_BYTES, load, nothing, plus, store, times_plus
 
 same = np.testing.assert_array_equal
 DTYPES = (np.float32, np.float64)
@@ -127,20 +127,6 @@ def test_blocks_and_threads(monkeypatch, block_rows, workers):
     same(rows.matmat(B), X @ B)
     same(rows.rmatmat(G), X.T @ G)
     same(rows.sqnorms(), (X**2).sum(axis=1))
-
-
-def test_a_block_times_a_factor_a_row():
-    numbers, books, X = coded(dtype=np.float32)
-    f, B, G = (quarters(k, *shape) for k, shape in ((1, (50,)), (2, (15, 3)), (3, (4, 50))))
-    block = CodeRows(numbers, books).block(0, 50).times(f).times(f)
-    want = X * f[:, None] ** 2
-    assert block.dtype == np.float32
-    same(block @ B, want @ B)
-    same(block @ B[:, 0], want @ B[:, 0])
-    same(G @ block, G @ want)
-    same(G[0] @ block, G[0] @ want)
-    same(block.toarray(), want)
-    same(block.row_squares(), (want**2).sum(axis=1))
 
 
 @njit

@@ -10,7 +10,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from .verbs import method_of
+from .overloads import method_of
 
 
 class Codes(NamedTuple):

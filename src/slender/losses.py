@@ -26,7 +26,7 @@ from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
 from .kernels import kernel
-from .verbs import method_of
+from .overloads import method_of
 
 
 class Logistic(NamedTuple):
@@ -281,7 +281,7 @@ def fit_for(need: Callable[[Any], bool], *registries: Mapping[str, Any]) -> tupl
     return tuple(name for losses in registries for name, loss in losses.items() if need(loss))
 
 
-# Verbs for compiled code (see verbs.py).
+# Verbs for compiled code (see overloads.py).
 
 
 def value(loss: MarginLoss, z: float) -> float:

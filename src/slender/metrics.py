@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .rows import Rows, map_blocks
+from .rows import Block, Rows, map_blocks
 
 TOP = 5
 BINS = 15  # of confidence, as usual
@@ -35,8 +35,8 @@ def measure(
     C = len(W)
     WT = np.ascontiguousarray(W.T)
 
-    def work(mine: _Counts, lo: int, hi: int, block: Any) -> None:
-        S = np.asarray(block @ WT) + b.astype(WT.dtype)
+    def work(mine: _Counts, lo: int, hi: int, block: Block) -> None:
+        S = block @ WT + b.astype(WT.dtype)
         y = codes[lo:hi]
         own = S[np.arange(hi - lo), y][:, None]
         # a tie goes to the first class, as argmax has it

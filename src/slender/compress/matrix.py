@@ -70,7 +70,7 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
 
     def toarray(self) -> NDArray[Any]:
         """The reconstructed rows, dense."""
-        return self.as_rows().gather(np.arange(len(self)))
+        return self.as_rows().dense(np.arange(len(self)))
 
     def __len__(self) -> int:
         return len(self.codes)

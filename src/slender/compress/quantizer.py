@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.validation import check_block, check_positive, generator, read_rows
 from ..extras import need
-from ..rows import Rows, as_array, blocks, first_bad
+from ..rows import DenseBlock, Rows, blocks
 from ..rows.blas import look_again, openmp_threads
 from ..rows.lookup import CENTROIDS
 from ..storage import PathLike
@@ -93,7 +93,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(n)[: self.training_rows])
-        sample = _single(as_array(rows.gather(chosen)), chosen)
+        sample = _single(rows.dense(chosen), chosen)
         trained = faiss.ProductQuantizer(d, n_sq, 8)
         trained.cp.seed = int(rng.integers(2**31 - 1))
         trained.cp.niter = int(self.n_iter)
@@ -157,7 +157,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
         for lo, hi in blocks(rows.shape[0], rows.row_bytes):
             index = np.arange(lo, hi)
-            block = _single(as_array(rows.gather(index)), index)
+            block = _single(rows.dense(index), index)
             with _threads(faiss):
                 numbers = coder.compute_codes(block)
             yield numbers
@@ -193,10 +193,10 @@ def _single(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]
     """The rows `index` in float32, if they are finite there."""
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(block, np.float32)
-    bad = first_bad(single)
+    bad = DenseBlock(single).first_bad()
     if bad is not None:
         i, j, _ = bad
-        check_block(block[i : i + 1], int(index[i]))  # NaN or infinity, as it was given
+        check_block(DenseBlock(block[i : i + 1]), int(index[i]))  # NaN or infinity, as it was given
         raise ValueError(
             f"X holds {block[i, j]:.3g} at row {index[i]}, column {j}, which is beyond float32; "
             "scale the features down"

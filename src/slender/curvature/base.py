@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Rows, row_squares
+from ..rows import Block, Rows
 
 # Rows looked at for the size of a typical row, which sets the size of the constant column.
 NORM_SAMPLES = 1000
@@ -66,11 +66,11 @@ class Curvature(Protocol):
         """Look at some rows and return the coordinates they suggest."""
 
 
-def constant_column(S: Any) -> float:
+def constant_column(S: Block) -> float:
     """The value c of the constant column: the root mean square norm of the rows of a block.
 
     A constant of the size of a row is always among the leading directions of [x, c], whatever
     the units of x, so that a low rank never loses the intercept.
     """
-    c = float(np.sqrt(row_squares(S).mean(dtype=np.float64)))
+    c = float(np.sqrt(S.row_squares().mean(dtype=np.float64)))
     return c if c > 0 else 1.0

@@ -35,7 +35,7 @@ from ..problem.intercepts import (
     ClassSample,
     solve,
 )
-from ..rows import row_squares
+from ..rows import DenseBlock
 from ..rows.threads import matmul
 from .base import SAMPLE_BYTES
 from .doubtful import Correction, DoubtfulRows, Gram, gram_of
@@ -73,7 +73,7 @@ class Classwise:
         S = _class_centred(X, y, w)
         S *= np.sqrt(w / w.mean())[:, None]
         s, P = top_eigenpairs(S, min(MAX_RANK, m, d), rng)
-        trace = float(row_squares(S).sum(dtype=np.float64)) / m
+        trace = float(DenseBlock(S).row_squares().sum(dtype=np.float64)) / m
         self.s, self.P = np.maximum(s, 0), np.ascontiguousarray(P)  # (k,) decreasing, (d, k)
         self.rest = max(0.0, trace - float(s.sum(dtype=np.float64))) / max(1, d - len(s))
 

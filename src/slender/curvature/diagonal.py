@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Rows, column_squares
+from ..rows import Rows
 from .base import EIGENVALUE_FLOOR, Sample, constant_column
 
 
@@ -17,7 +17,7 @@ class Diagonal:
 
     def estimate(self, sample: Sample) -> "DiagonalCoordinates":
         S = sample.rows.gather(sample.draw(self.samples))
-        H = sample.curvature0 * column_squares(S).astype(np.float64) / S.shape[0]  # (d,)
+        H = sample.curvature0 * S.column_squares().astype(np.float64) / S.shape[0]  # (d,)
         c = constant_column(S) if sample.intercept else 0.0
         H_c = sample.curvature0 * c**2
         delta = self.damping * (H.sum() + H_c) / (len(H) + bool(c))

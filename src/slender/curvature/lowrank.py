@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..notices import warn
-from ..rows import DenseRows, Rows
+from ..rows import DenseBlock, DenseRows, Rows
 from .base import EIGENVALUE_FLOOR, Sample, constant_column
 from .eigen import top_eigenpairs
 
@@ -42,7 +42,7 @@ class LowRank:
                 f"rank={self.rank} is too large: {m} sampled rows of {d} features have rank at "
                 f"most {most}; use rank <= {most}, more hessian_samples, or rank=None"
             )
-        c = constant_column(S) if sample.intercept else 0.0
+        c = constant_column(DenseBlock(S)) if sample.intercept else 0.0
         if c:
             S = np.hstack([S, np.full((m, 1), c, S.dtype)])
         k = min(MAX_RANK, most) if self.rank is None else self.rank

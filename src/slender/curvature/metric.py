@@ -19,8 +19,8 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from ..losses import MarginLoss
+from ..overloads import method_of
 from ..rows.kernel import KernelRows, axpy
-from ..verbs import method_of
 
 SMALLEST_SCALE = 1e-6  # below this the scale is folded into v
 

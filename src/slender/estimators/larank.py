@@ -172,7 +172,7 @@ class LaRankClassifier(SVMClassifier):
         """Of all that was seen, what has a dual coefficient."""
         examples, patterns = self._stream
         kept = support(patterns)
-        rows = as_rows(examples.rows.gather(kept))
+        rows = as_rows(examples.rows.gather(kept).matrix())
         return (
             Examples(rows, examples.y[kept], examples.weight[kept]),
             chosen(patterns, kept),

@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
 from sklearn.utils.validation import check_is_fitted
 
-from ..rows import Rows, as_array, blocks
+from ..rows import Block, Rows, blocks
 from .validation import check_block, read_rows
 
 
@@ -53,7 +52,7 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for lo, hi in blocks(rows.shape[0], rows.row_bytes):
             block = rows.gather(np.arange(lo, hi))
             check_block(block, lo)
-            self.scaler_.partial_fit(block)
+            self.scaler_.partial_fit(block.matrix())
             rows.release()
         return self
 
@@ -70,15 +69,15 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return self._unit(rows.block(0, rows.shape[0]), 0)
         out = np.empty(rows.shape, rows.dtype)
 
-        def work(lo: int, hi: int, block: Any) -> None:
-            out[lo:hi] = self._unit(as_array(block), lo)
+        def work(lo: int, hi: int, block: Block) -> None:
+            out[lo:hi] = self._unit(block, lo)
 
         rows.each_block(work, rows.row_bytes)
         return out
 
-    def _unit(self, block: Any, lo: int) -> Any:
+    def _unit(self, block: Block, lo: int) -> Any:
         check_block(block, lo)
-        return normalize(self.scaler_.transform(block), copy=False)
+        return normalize(self.scaler_.transform(block.matrix()), copy=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -88,4 +87,4 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _scaler_of(rows: Rows) -> type[StandardScaler] | type[MaxAbsScaler]:
-    return MaxAbsScaler if sparse.issparse(rows.block(0, min(1, rows.shape[0]))) else StandardScaler
+    return MaxAbsScaler if rows.block(0, 0).is_sparse else StandardScaler

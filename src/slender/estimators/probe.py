@@ -241,7 +241,7 @@ class LinearProbe(MultinomialClassifier):
         if self.scale == "standard":
             scaler = StandardScaler(with_mean=False)  # the intercept takes up any mean
             for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-                scaler.partial_fit(rows.gather(np.arange(lo, hi)))
+                scaler.partial_fit(rows.gather(np.arange(lo, hi)).matrix())
                 rows.release()
             columns = (1.0 / scaler.scale_).astype(rows.dtype)
         return self._scaled_as(rows, columns), columns

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 
 from ..labels import Codes, Indicator, Labels, counts
 from ..problem import Weights
-from ..rows import Rows, as_csr, as_rows, bfloat_bits, first_bad
+from ..rows import Block, Rows, as_csr, as_rows, bfloat_bits
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
@@ -46,9 +46,9 @@ def check_finite(rows: Rows) -> None:
     rows.each_block(lambda lo, hi, block: check_block(block, lo))
 
 
-def check_block(block: Any, lo: int) -> None:
+def check_block(block: Block, lo: int) -> None:
     """Raise at the first NaN or infinity, naming its row (the block's first is lo) and column."""
-    bad = first_bad(block)
+    bad = block.first_bad()
     if bad is not None:
         i, j, value = bad
         what = "NaN" if np.isnan(value) else "infinity (inf)"

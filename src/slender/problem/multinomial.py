@@ -26,15 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import measure
-from ..rows import (
-    Rows,
-    SubsetRows,
-    add_product,
-    map_blocks,
-    one_blas_thread,
-    product,
-    row_squares,
-)
+from ..rows import Rows, SubsetRows, map_blocks, one_blas_thread
 from ..rows.cores import num_threads
 from ..rows.threads import PARTS_A_THREAD, each_part
 from .doubts import Collector, Doubts, Wanted
@@ -150,7 +142,7 @@ class Multinomial:
         def work(mine: NDArray[np.float64], lo: int, hi: int, block: Any) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # the caller asks if all are finite
                 mine += shares[lo:hi] @ block
-                self.sizes[lo:hi] = np.sqrt(row_squares(block))
+                self.sizes[lo:hi] = np.sqrt(block.row_squares())
 
         parts = map_blocks(self.rows, start, work)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -255,7 +247,7 @@ class Multinomial:
         WT, b = np.ascontiguousarray(W.T), b.astype(dtype)
 
         def residuals_of(mine: _Sums, lo: int, hi: int, block: Any, S: NDArray[Any]) -> None:
-            product(block, WT, S)
+            block.product(WT, S)
             w, y = self.w[lo:hi], self.y[lo:hi]
             residuals(S, b, w, y, self.sizes[lo:hi], mine.g, mine.own, mine.sums)
             if second:
@@ -278,7 +270,7 @@ class Multinomial:
             S = mine.scores(hi - lo)
             residuals_of(mine, lo, hi, block, S)
             if gradient:
-                add_product(S, block, mine.G, mine.scratch)
+                block.add_product(S, mine.G, mine.scratch)
 
         first, *others = map_blocks(self.rows, start, work, C * dtype.itemsize)
         if wanted is not None and first.collector is not None:
@@ -313,7 +305,7 @@ class Multinomial:
 
             def products(first: int, last: int, block: Any = block, rows: int = hi - lo) -> None:
                 own = total.G[first:last]
-                add_product(R[:rows, first:last], block, own, np.empty_like(total.scratch))
+                block.add_product(R[:rows, first:last], own, np.empty_like(total.scratch))
 
             each_part(np.full(C, float((hi - lo) * d)), products)
             self.rows.release()

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import as_array
 from .multinomial import Multinomial, Point
 from .softmax import LOSS, N_SUMS, R_X, RR, RR_X, R, residuals
 
@@ -66,7 +65,7 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
         return in_sums(problem, point, shares_of_float64(problem, W, b))
     b = b.astype(W.dtype)
     index = probed(problem)
-    X = as_array(problem.rows.gather(index))
+    X = problem.rows.dense(index)
     wide = X.astype(np.float64)
     true = np.empty((len(index), len(W)))
     for lo in range(0, len(W), CHUNK):

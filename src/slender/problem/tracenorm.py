@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ..rows import DenseRows, add_product, as_array, map_blocks
+from ..rows import DenseRows, map_blocks
 from . import certificate
 from .intercepts import newton_step
 from .multinomial import SCRATCH_BYTES, Multinomial, Point
@@ -94,7 +94,7 @@ def risk_gradient(
         y, w = problem.y[lo:hi], problem.w[lo:hi]
         residuals(S, b, w, y, problem.sizes[lo:hi], g, np.zeros(C), np.zeros(N_SUMS))
         curvature_rows(S, w, y, a)
-        add_product(S, block, G, scratch)
+        block.add_product(S, G, scratch)
 
     (G, g, a, _), *others = map_blocks(problem.rows, start, work, C * dtype.itemsize)
     for other, other_g, other_a, _ in others:
@@ -135,7 +135,7 @@ def costs(
         shares = shares_of_float64(problem, W, b)
     else:
         index = probed(problem)
-        true = as_array(problem.rows.gather(index)).astype(np.float64) @ W.T.astype(np.float64) + b
+        true = problem.rows.dense(index).astype(np.float64) @ W.T.astype(np.float64) + b
         b = b.astype(W.dtype)
         shares = measured(Z[index] @ at.A.T + b, true, problem.y[index])
     off = in_sums(problem, point, shares)

@@ -1,8 +1,9 @@
 """The verbs of a row store, and the block products every store gets from them.
 
-    block(lo, hi)    rows lo..hi as something that multiplies: an array, a CSR matrix or codes
+    block(lo, hi)    rows lo..hi as a Block (block.py)
     select(index)    those rows, likewise
-    gather(index)    those rows as an array or a CSR matrix
+    gather(index)    those rows decoded, as a sample or a mini-batch wants them: dense or CSR
+    dense(index)     those rows as a dense array
     take(order)      rows a kernel can read, and where each example of `order` lies in them
     scaled(scale)    the same rows with their columns scaled
     widened()        the same rows computed in float64, where float32 has no digits left
@@ -22,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import threads
-from .blocks import as_array, product, row_squares
-from .kernel import KernelRows, kernel_rows
+from .block import Block
+from .kernel import KernelRows
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
 # and its product stay far below the memory a fit may use.
@@ -54,37 +55,33 @@ class Rows(ABC):
     dtype: np.dtype[Any]  # of the arithmetic, not of the storage
 
     @abstractmethod
-    def block(self, lo: int, hi: int) -> Any:
-        """Rows lo..hi in the arithmetic's dtype, as something that multiplies from both sides."""
+    def block(self, lo: int, hi: int) -> Block:
+        """Rows lo..hi in the arithmetic's dtype."""
 
     @abstractmethod
-    def gather(self, index: NDArray[np.intp]) -> Any:
-        """The rows `index`: a dense array or a CSR matrix."""
+    def gather(self, index: NDArray[np.intp]) -> Block:
+        """The rows `index`, decoded: a dense block or a CSR one."""
 
-    def select(self, index: NDArray[np.intp]) -> Any:
-        """The rows `index` as a block of their own."""
+    def select(self, index: NDArray[np.intp]) -> Block:
+        """The rows `index`, as `block` has them."""
         return self.gather(index)
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
         """Rows a kernel can read, and the place in them of each example of `order`."""
-        rows = kernel_rows(self.gather(order))
+        rows = self.gather(order).kernel_rows()
         self.release()
         return rows, np.arange(len(order))
 
     def dense(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The rows `index` as a dense array."""
-        return as_array(self.gather(index))
+        return self.gather(index).toarray()
 
     def scaled(self, scale: NDArray[Any]) -> "Rows":
         """Row i is x_i * scale."""
-        from .scaled import ScaledRows  # noqa: PLC0415  (which is a store itself)
-
         return ScaledRows(self, scale)
 
     def widened(self) -> "Rows":
         """The same rows, computed in float64."""
-        from .widened import WidenedRows  # noqa: PLC0415  (which is a store itself)
-
         return self if self.dtype == np.float64 else WidenedRows(self)
 
     @property
@@ -101,7 +98,7 @@ class Rows(ABC):
     def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
         """Give back memory that only speeds up the next read: pages of a mapped file."""
 
-    def each_block(self, work: Callable[[int, int, Any], None], out_bytes: int = 0) -> None:
+    def each_block(self, work: Callable[[int, int, Block], None], out_bytes: int = 0) -> None:
         """work(lo, hi, block) for every block, on all cores."""
         threads.map_blocks(
             self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes
@@ -111,8 +108,8 @@ class Rows(ABC):
         """X B for B (d, m)."""
         result = np.empty((self.shape[0], B.shape[1]), self.dtype) if out is None else out
 
-        def work(lo: int, hi: int, block: Any) -> None:
-            product(block, B, result[lo:hi])
+        def work(lo: int, hi: int, block: Block) -> None:
+            block.product(B, result[lo:hi])
 
         self.each_block(work, B.shape[1] * self.dtype.itemsize)
         return result
@@ -123,7 +120,7 @@ class Rows(ABC):
         def start() -> NDArray[Any]:
             return np.zeros((self.shape[1], G.shape[1]), self.dtype)
 
-        def work(mine: NDArray[Any], lo: int, hi: int, block: Any) -> None:
+        def work(mine: NDArray[Any], lo: int, hi: int, block: Block) -> None:
             mine += (G[lo:hi].T @ block).T
 
         first, *others = threads.map_blocks(self, start, work, G.shape[1] * self.dtype.itemsize)
@@ -135,8 +132,68 @@ class Rows(ABC):
         """‖x_i‖² for every row."""
         out = np.empty(self.shape[0], self.dtype)
 
-        def work(lo: int, hi: int, block: Any) -> None:
-            out[lo:hi] = row_squares(block)
+        def work(lo: int, hi: int, block: Block) -> None:
+            out[lo:hi] = block.row_squares()
 
         self.each_block(work)
         return out
+
+
+class ChangedRows(Rows):
+    """Rows of another store, changed as they are read: nothing is stored."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.shape, self.dtype = rows.shape, rows.dtype
+
+    @abstractmethod
+    def changed(self, block: Block) -> Block:
+        """What becomes of a block."""
+
+    def block(self, lo: int, hi: int) -> Block:
+        return self.changed(self.rows.block(lo, hi))
+
+    def gather(self, index: NDArray[np.intp]) -> Block:
+        return self.changed(self.rows.gather(index))
+
+    def select(self, index: NDArray[np.intp]) -> Block:
+        return self.changed(self.rows.select(index))
+
+    def block_rows(self, out_bytes: int) -> int:
+        return self.rows.block_rows(out_bytes)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.rows.row_bytes
+
+    def release(self) -> None:
+        self.rows.release()
+
+
+class ScaledRows(ChangedRows):
+    """Row i is x_i * scale: what a diagonal change of coordinates sees."""
+
+    def __init__(self, rows: Rows, scale: NDArray[Any]) -> None:
+        super().__init__(rows)
+        self.scale = scale.astype(self.dtype)  # (d,)
+
+    def changed(self, block: Block) -> Block:
+        return block.scaled(self.scale)
+
+
+class WidenedRows(ChangedRows):
+    """Rows of float32 arithmetic in float64."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows)
+        self.dtype = np.dtype(np.float64)
+
+    def changed(self, block: Block) -> Block:
+        return block.astype(self.dtype)
+
+    def block_rows(self, out_bytes: int) -> int:
+        return max(1, self.rows.block_rows(out_bytes) // 2)
+
+    @property
+    def row_bytes(self) -> int:
+        return 2 * self.rows.row_bytes

@@ -37,5 +37,5 @@ class BFloatRows(DenseRows):
         super().__init__(bits)
         self._readable = False
 
-    def _widened(self, block: NDArray[Any]) -> NDArray[Any]:
-        return widen_bfloat(block)
+    def _widened(self, some: NDArray[Any]) -> NDArray[Any]:
+        return widen_bfloat(some)

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Rows
-from .kernel import KernelRows, Quantised
+from .block import Bad, Block
+from .dense import DenseBlock
+from .kernel import Dense, KernelRows, Quantised
 from .lookup import accumulate, decode, look_up, multiply, squares
 from .mapped import give_back, mapped_file
 
@@ -18,10 +20,10 @@ BLOCK_ROWS = 16_384  # many for each table made, and few enough that their sums 
 OUT_BYTES = 64 * 2**20  # of what a block is turned into, at most: ten thousand classes
 
 
-class CodeBlock:
-    """Some coded rows, each times a factor where `factor` is given: @ from both sides."""
+class CodeBlock(Block):
+    """Some coded rows, each times a factor where `factor` is given."""
 
-    __array_ufunc__ = None  # an array on the left leaves the product to us
+    __slots__ = ("codebooks", "codes", "factor")
 
     def __init__(
         self,
@@ -35,7 +37,6 @@ class CodeBlock:
         self.dtype = codebooks.dtype
 
     def __matmul__(self, B: NDArray[Any]) -> NDArray[Any]:
-        """X B, (rows, m); (rows,) for a vector."""
         columns = np.ascontiguousarray(B.reshape(len(B), -1), np.result_type(B, self.dtype))
         out = np.empty((self.shape[0], columns.shape[1]), columns.dtype)
         multiply(self.codes, self._codebooks(columns), columns, out)
@@ -44,7 +45,6 @@ class CodeBlock:
         return out.reshape(len(out), *B.shape[1:])
 
     def __rmatmul__(self, G: NDArray[Any]) -> NDArray[Any]:
-        """G X, (m, d); (d,) for a vector."""
         rows = np.atleast_2d(G)
         dtype = np.result_type(G, self.dtype)
         out = np.zeros((len(rows), self.shape[1]), dtype)
@@ -54,15 +54,33 @@ class CodeBlock:
         accumulate(self.codes, self._codebooks(summands), summands, out)
         return out.reshape(*G.shape[:-1], self.shape[1])
 
-    def times(self, factor: NDArray[Any]) -> "CodeBlock":
-        """Row i times factor[i]."""
+    def __getitem__(self, rows: slice) -> "CodeBlock":
+        factor = None if self.factor is None else self.factor[rows]
+        return CodeBlock(self.codes[rows], self.codebooks, factor)
+
+    def row_squares(self) -> NDArray[Any]:
+        out = np.empty(len(self.codes))
+        look_up(self.codes, squares(self.codebooks), out)
+        if self.factor is not None:
+            out *= self.factor.astype(np.float64) ** 2
+        return out.astype(self.dtype)
+
+    def column_squares(self) -> NDArray[Any]:
+        return DenseBlock(self.toarray()).column_squares()
+
+    def times_rows(self, factor: NDArray[Any]) -> "CodeBlock":
         both = factor if self.factor is None else factor * self.factor
         return CodeBlock(self.codes, self.codebooks, both.astype(self.dtype))
 
+    def scaled(self, scale: NDArray[Any]) -> "CodeBlock":
+        return CodeBlock(self.codes, scaled_codebooks(self.codebooks, scale), self.factor)
+
     def astype(self, dtype: Any) -> "CodeBlock":
-        """The same rows, computed in another dtype."""
         factor = None if self.factor is None else self.factor.astype(dtype)
         return CodeBlock(self.codes, self.codebooks.astype(dtype), factor)
+
+    def first_bad(self) -> Bad | None:
+        return None  # the codebooks were looked at when the matrix was made
 
     def toarray(self) -> NDArray[Any]:
         out = np.empty(self.shape, self.dtype)
@@ -71,13 +89,10 @@ class CodeBlock:
             out *= self.factor[:, None]
         return out
 
-    def row_squares(self) -> NDArray[Any]:
-        """‖x_i‖² of every row."""
-        out = np.empty(len(self.codes))
-        look_up(self.codes, squares(self.codebooks), out)
-        if self.factor is not None:
-            out *= self.factor.astype(np.float64) ** 2
-        return out.astype(self.dtype)
+    def kernel_rows(self) -> KernelRows:
+        if self.factor is None:
+            return Quantised(self.codes, self.codebooks)
+        return Dense(self.toarray())  # a kernel knows of no factors
 
     def _codebooks(self, operand: NDArray[Any]) -> NDArray[Any]:
         return self.codebooks.astype(operand.dtype, copy=False)
@@ -98,18 +113,22 @@ class CodeRows(Rows):
     def select(self, index: NDArray[np.intp]) -> CodeBlock:
         return CodeBlock(self.codes[index], self.codebooks)
 
-    def gather(self, index: NDArray[np.intp]) -> NDArray[Any]:
-        return self.select(index).toarray()
+    def gather(self, index: NDArray[np.intp]) -> DenseBlock:
+        return DenseBlock(self.select(index).toarray())
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
         return Quantised(self.codes, self.codebooks), order
 
     def scaled(self, scale: NDArray[Any]) -> Rows:
-        parts = scale.astype(self.dtype).reshape(len(self.codebooks), 1, -1)
-        return CodeRows(self.codes, self.codebooks * parts)
+        return CodeRows(self.codes, scaled_codebooks(self.codebooks, scale))
 
     def block_rows(self, out_bytes: int) -> int:
         return min(BLOCK_ROWS, max(1, OUT_BYTES // max(1, out_bytes)))
 
     def release(self) -> None:
         give_back(self._map)
+
+
+def scaled_codebooks(codebooks: NDArray[Any], scale: NDArray[Any]) -> NDArray[Any]:
+    """Those of rows whose columns are scaled."""
+    return codebooks * scale.astype(codebooks.dtype).reshape(len(codebooks), 1, -1)

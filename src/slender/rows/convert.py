@@ -7,6 +7,7 @@ from scipy import sparse
 
 from .base import Rows
 from .bfloat import BFloatRows, bfloat_bits
+from .block import Block
 from .csr import CSRRows
 from .dense import DenseRows
 
@@ -23,8 +24,9 @@ def as_rows(X: Any) -> Rows:
     return CSRRows(X) if sparse.issparse(X) else DenseRows(X)
 
 
-def stack(blocks: list[Any]) -> Rows:
-    """Dense or CSR blocks, one below the other."""
-    if all(isinstance(block, np.ndarray) for block in blocks):
-        return DenseRows(np.vstack(blocks))
-    return CSRRows(sparse.vstack(blocks, format="csr"))
+def stack(blocks: list[Block]) -> Rows:
+    """Blocks one below the other, in memory; sparse if one of them is."""
+    parts = [block.matrix() for block in blocks]
+    if any(block.is_sparse for block in blocks):
+        return CSRRows(sparse.vstack(parts, format="csr"))
+    return DenseRows(np.vstack(parts))

@@ -6,9 +6,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Rows, compute_dtype
+from .block import Bad, Block, first_not_finite
 from .half import widen
 from .kernel import Dense, KernelRows
 from .mapped import give_back, mapped_file
+
+
+class DenseBlock(Block):
+    """Rows of an array, which it shares."""
+
+    __slots__ = ("X",)
+
+    def __init__(self, X: NDArray[Any]) -> None:
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype  # (rows, d)
+
+    def __matmul__(self, B: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.X @ B)
+
+    def __rmatmul__(self, G: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(G @ self.X)
+
+    def __getitem__(self, rows: slice) -> "DenseBlock":
+        return DenseBlock(self.X[rows])
+
+    def product(self, B: NDArray[Any], out: NDArray[Any]) -> None:
+        np.matmul(self.X, B, out=out)
+
+    def add_product(self, G: NDArray[Any], out: NDArray[Any], scratch: NDArray[Any]) -> None:
+        step = len(scratch)
+        for lo in range(0, len(out), step):
+            part = out[lo : lo + step]
+            part += np.matmul(G[:, lo : lo + step].T, self.X, out=scratch[: len(part)])
+
+    def row_squares(self) -> NDArray[Any]:
+        return np.einsum("ij,ij->i", self.X, self.X)
+
+    def column_squares(self) -> NDArray[Any]:
+        return np.einsum("ij,ij->j", self.X, self.X)
+
+    def times_rows(self, factor: NDArray[Any]) -> "DenseBlock":
+        return DenseBlock(self.X * factor[:, None].astype(self.dtype, copy=False))
+
+    def scaled(self, scale: NDArray[Any]) -> "DenseBlock":
+        return DenseBlock(self.X * scale.astype(self.dtype, copy=False))
+
+    def astype(self, dtype: Any) -> "DenseBlock":
+        return DenseBlock(self.X.astype(dtype, copy=False))
+
+    def first_bad(self) -> Bad | None:
+        place = first_not_finite(self.X)
+        return None if place is None else (place[0], place[1], float(self.X[place]))
+
+    def toarray(self) -> NDArray[Any]:
+        return self.X
+
+    def kernel_rows(self) -> KernelRows:
+        return Dense(np.ascontiguousarray(self.X))
 
 
 class DenseRows(Rows):
@@ -22,11 +75,11 @@ class DenseRows(Rows):
         # A kernel reads these bytes as they are; any others are gathered and widened on demand.
         self._readable = self.X.dtype == self.dtype and self.X.flags.c_contiguous
 
-    def block(self, lo: int, hi: int) -> NDArray[Any]:
-        return self._widened(self.X[lo:hi])
+    def block(self, lo: int, hi: int) -> DenseBlock:
+        return DenseBlock(self._widened(self.X[lo:hi]))
 
-    def gather(self, index: NDArray[np.intp]) -> NDArray[Any]:
-        return self._widened(self.X[index])
+    def gather(self, index: NDArray[np.intp]) -> DenseBlock:
+        return DenseBlock(self._widened(self.X[index]))
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
         return (Dense(self.X), order) if self._readable else super().take(order)
@@ -34,7 +87,7 @@ class DenseRows(Rows):
     def release(self) -> None:
         give_back(self._map)
 
-    def _widened(self, block: NDArray[Any]) -> NDArray[Any]:
-        if block.dtype == np.float16:
-            return widen(block)
-        return block.astype(self.dtype, copy=False)
+    def _widened(self, some: NDArray[Any]) -> NDArray[Any]:
+        if some.dtype == np.float16:
+            return widen(some)
+        return some.astype(self.dtype, copy=False)

@@ -12,7 +12,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from ..verbs import method_of
+from ..overloads import method_of
 
 
 class Dense(NamedTuple):
@@ -134,13 +134,6 @@ class Quantised(NamedTuple):
 
 
 KernelRows = Dense | CSR | Quantised
-
-
-def kernel_rows(block: Any) -> KernelRows:
-    """The kernel's view of a dense or CSR block."""
-    if isinstance(block, np.ndarray):
-        return Dense(np.ascontiguousarray(block))
-    return CSR(block.data, block.indices, block.indptr)
 
 
 def dot(X: KernelRows, i: int, w: NDArray[Any]) -> Any:

@@ -22,7 +22,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from .lanes import LANE_BYTES, load, nothing, plus, store, times_plus
+from .simd import LANE_BYTES, load, nothing, plus, store, times_plus
 
 CENTROIDS = 256  # a code is a byte
 GROUP = 64

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Rows
+from .block import Block
 from .kernel import KernelRows
 
 
@@ -17,13 +18,13 @@ class SubsetRows(Rows):
         self.shape = (len(index), rows.shape[1])
         self.dtype = rows.dtype
 
-    def block(self, lo: int, hi: int) -> Any:
+    def block(self, lo: int, hi: int) -> Block:
         return self.rows.select(self.index[lo:hi])
 
-    def select(self, index: NDArray[np.intp]) -> Any:
+    def select(self, index: NDArray[np.intp]) -> Block:
         return self.rows.select(self.index[index])
 
-    def gather(self, index: NDArray[np.intp]) -> Any:
+    def gather(self, index: NDArray[np.intp]) -> Block:
         return self.rows.gather(self.index[index])
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:

@@ -22,16 +22,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .blas import limit_this_thread, one_blas_thread
+from .block import Block
 from .cores import num_threads
-
-if TYPE_CHECKING:
-    from .base import Rows
 
 Mine = TypeVar("Mine")
 
@@ -42,10 +40,25 @@ WORTH_A_PART = 10**6  # the same for those of a kernel that goes through memory
 PARTS_A_THREAD = 4  # so that the last to end, on a core with other work, is not waited for long
 
 
+class HasBlocks(Protocol):
+    """What `map_blocks` asks of rows (base.Rows)."""
+
+    shape: tuple[int, int]
+
+    def block(self, lo: int, hi: int) -> Block:
+        """Rows lo..hi."""
+
+    def block_rows(self, out_bytes: int) -> int:
+        """Rows of a block, at most."""
+
+    def release(self) -> None:
+        """Give back what only speeds up the next read."""
+
+
 def map_blocks(
-    rows: "Rows",
+    rows: HasBlocks,
     start: Callable[[], Mine],
-    work: Callable[[Mine, int, int, Any], None],
+    work: Callable[[Mine, int, int, Block], None],
     out_bytes: int = 0,
 ) -> list[Mine]:
     """Every block of rows through `work`; `out_bytes` is the size of what a row is turned into.

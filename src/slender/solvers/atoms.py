@@ -189,7 +189,7 @@ class Subspace:
 
     def _covariance(self) -> NDArray[np.float64]:
         """Σ w (z - z̄)(z - z̄)ᵀ (s, s); about 0 where there is no intercept."""
-        Z = self.inner.rows.block(0, self.inner.rows.shape[0])
+        Z = self.inner.rows.block(0, self.inner.rows.shape[0]).toarray()
         second = (Z.T @ (Z * self.inner.w[:, None])).astype(np.float64)
         mean = self.inner.mean.astype(np.float64)
         return second - self.inner.total * np.outer(mean, mean)

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from ..kernels import kernel
 from ..problem.linear import Linear, one_row
-from ..rows import add_product, product
 from ..rows.kernel import scores
 from .directions import Multiclass
 from .duality import Kept, SVMProblem, dual_point, gap_between, primal_point
@@ -249,13 +248,13 @@ def block_step(
     X = data.rows.gather(block)
     dtype = state.W.dtype
     S = np.empty((len(block), C), dtype)
-    product(X, np.ascontiguousarray(state.W.T), S)
+    X.product(np.ascontiguousarray(state.W.T), S)
     S += (data.bias * state.b).astype(dtype)
     delta = np.zeros((len(block), C), dtype)
     k = np.empty(len(block), np.int32)
     loss, slope, along = directions(state.patterns, block, S, y, data.U, k, delta)  # 1, 2
     D = np.zeros_like(state.W)
-    add_product(delta, X, D, np.empty_like(D))
+    X.add_product(delta, D, np.empty_like(D))
     D_b = data.bias * delta.sum(axis=0, dtype=np.float64)
     square = squared(D, D_b)
     gamma = best_step(slope, square)  # line 3

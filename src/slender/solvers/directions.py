@@ -12,8 +12,8 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from ..kernels import kernel
+from ..overloads import method_of
 from ..rows.kernel import KernelRows, dot, scores
-from ..verbs import method_of
 from .patterns import FAST, FREE, own_slots, read_all, read_used, shorten
 
 TIE = 1e-5  # of tau: a move leaves two gradients equal but for rounding, and the first class counts
@@ -173,7 +173,7 @@ class Binary(NamedTuple):
 Form = Multiclass | Binary
 
 
-# Verbs for compiled code (see verbs.py).
+# Verbs for compiled code (see overloads.py).
 
 
 def improve(form, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]

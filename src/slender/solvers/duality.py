@@ -37,10 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from ..rows import Rows, product
+from ..rows import Rows
 from ..rows.kernel import axpy, dot
 from .directions import Exact, Form, mend, survey_one
-from .patterns import FAST, FREE, Patterns, largest, magnitudes, own_slots, primal_weights, reader
+from .patterns import FAST, FREE, Patterns, largest, magnitudes, own_slots, primal_weights
 
 EPS = float(np.finfo(np.float64).eps)
 HEADROOM = 16.0  # between a score and the largest number
@@ -94,7 +94,7 @@ def row_squares(rows: Rows) -> NDArray[np.float64]:
     out = np.empty(rows.shape[0])
 
     def work(lo: int, hi: int, block: Any) -> None:
-        add_squares(*reader(rows, lo, hi, block), np.zeros(rows.shape[1]), out[lo:hi])
+        add_squares(block.kernel_rows(), np.arange(hi - lo), np.zeros(rows.shape[1]), out[lo:hi])
 
     rows.each_block(work)
     return out
@@ -137,10 +137,9 @@ def primal_point(problem: SVMProblem, patterns: Patterns, at: Kept, length: floa
 
     def work(lo: int, hi: int, block: Any) -> None:
         S = np.empty((hi - lo, len(W)), dtype)
-        product(block, WT, S)
+        block.product(WT, S)
         S += c
-        X, place = reader(rows, lo, hi, block)
-        exact = Exact(X, place, wide, wide_c, delta, coarser)
+        exact = Exact(block.kernel_rows(), np.arange(hi - lo), wide, wide_c, delta, coarser)
         survey_block(form, lo, S, U, patterns, exact, length, margins, doubts, parts)
 
     rows.each_block(work, len(W) * dtype.itemsize)

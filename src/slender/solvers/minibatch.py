@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, MulticlassLoss, row_slope, row_value, slope, value
+from ..overloads import method_of
 from ..problem import Weights
 from ..problem.linear import Linear, one_row
-from ..rows import add_product, one_blas_thread, product
-from ..verbs import method_of
+from ..rows import one_blas_thread
 from .loop import Record, Solver
 from .stochastic import StochasticData
 
@@ -204,14 +204,14 @@ class MiniBatch(Solver[MiniBatchState]):
         terms = self.form.terms(len(W))
         eta = self.eta / (1.0 + self.decay * float(state.t)) ** self.power
         S = np.empty((size, len(W)), W.dtype)
-        product(block, W.T, S)
+        block.product(W.T, S)
         y, weights = self.data.y, self.data.weights
         loss = slopes(self.form, S, state.b, index, y, weights, eta / size, self._cap)
         objective = loss / (size * terms)
         if self.lam != 0.0:
             objective += 0.5 * self.lam * float(np.vdot(W, W)) / terms
             W *= W.dtype.type(1.0 - eta * self.lam)
-        add_product(S, block, W, scratch)  # W <- W - Σ e_i g_i x_iᵀ
+        block.add_product(S, W, scratch)  # W <- W - Σ e_i g_i x_iᵀ
         if self.beta != 0.0:
             state.b[:] += self.beta**2 * S.sum(axis=0, dtype=np.float64)
         state.t[...] += 1

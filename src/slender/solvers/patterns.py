@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..kernels import kernel
 from ..rows import Rows, map_blocks
-from ..rows.kernel import KernelRows, axpy, kernel_rows
+from ..rows.kernel import axpy
 
 FREE = -1  # a slot that no class has
 FIRST_SLOTS = 4
@@ -108,13 +108,6 @@ def scratch(n_rows: int) -> Pattern:
     return Pattern(np.zeros(n_rows, np.int32), *(np.zeros(n_rows) for _ in range(3)))
 
 
-def reader(rows: Rows, lo: int, hi: int, block: Any) -> tuple[KernelRows, NDArray[np.intp]]:
-    """A block as a kernel reads it, and where its rows lie in that."""
-    if isinstance(block, np.ndarray):
-        return kernel_rows(block), np.arange(hi - lo)
-    return rows.take(np.arange(lo, hi))
-
-
 def primal_weights(
     rows: Rows, patterns: Patterns, n_rows: int, bias: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -124,7 +117,7 @@ def primal_weights(
         return np.zeros((n_rows, rows.shape[1])), np.zeros(n_rows)
 
     def work(mine: Any, lo: int, hi: int, block: Any) -> None:
-        add_patterns(*reader(rows, lo, hi, block), lo, patterns, bias, *mine)
+        add_patterns(block.kernel_rows(), np.arange(hi - lo), lo, patterns, bias, *mine)
 
     (W, b), *others = map_blocks(rows, start, work)
     for other, other_b in others:

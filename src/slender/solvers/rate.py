@@ -63,8 +63,7 @@ def find_period(data: StochasticData) -> int:
     """T of SGD-QN, so that work of size d every T visits is a small part of the whole."""
     n, d = len(data.active), data.rows.shape[1]
     block = data.rows.gather(data.active[:: max(1, n // TRIAL_ROWS)])
-    nonzeros = (block.size if isinstance(block, np.ndarray) else block.nnz) / block.shape[0]
-    period = DENSE_PERIOD * d / max(nonzeros, 1.0)
+    period = DENSE_PERIOD * d / max(block.nnz / block.shape[0], 1.0)
     return round(min(period, max(DENSE_PERIOD, n / REFRESHES)))
 
 
@@ -74,7 +73,7 @@ def subsample(data: StochasticData, size: int, rng: np.random.Generator) -> Stoc
     index = np.sort(rng.choice(data.active, size, replace=False))
     labels = data.y._replace(**{data.y._fields[0]: data.y[0][index]})
     weights = Weights(data.weights.example[index], *data.weights[1:])
-    rows = as_rows(data.rows.gather(index))
+    rows = as_rows(data.rows.gather(index).matrix())
     return data._replace(
         rows=rows,
         y=labels,

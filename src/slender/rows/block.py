@@ -1,0 +1,109 @@
+"""A block of rows: what every kind can do, so that nobody has to ask which kind it is.
+
+    X @ B, G @ X               products, new arrays
+    X.product(B, out)          out = X B, in memory that is there already
+    X.add_product(G, out, scratch)    out += Gᵀ X, likewise
+    X.row_squares(), X.column_squares()
+    X.times_rows(factor)       row i times factor[i]
+    X.scaled(scale)            column j times scale[j]
+    X.astype(dtype)            the same rows, computed in another dtype
+    X[lo:hi]                   some of them
+    X.first_bad()              the first NaN or infinity
+    X.toarray(), X.matrix()    for those who need the numbers: dense, or as they are
+    X.kernel_rows()            for a compiled kernel (kernel.py)
+
+A kind stands beside the store that gives it: dense.py, csr.py, codes.py.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernel import KernelRows
+
+Bad = tuple[int, int, float]  # row, column, value
+
+
+class Block(ABC):
+    """Some rows.  What it gives may share their memory: it is for reading."""
+
+    __slots__ = ("dtype", "shape")
+    __array_ufunc__ = None  # an array on the left leaves the product to us
+
+    is_sparse: ClassVar[bool] = False  # most numbers are zero, and not held
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    @property
+    def nnz(self) -> int:
+        """Numbers held: those that a product touches."""
+        return self.shape[0] * self.shape[1]
+
+    @abstractmethod
+    def __matmul__(self, B: NDArray[Any]) -> NDArray[Any]:
+        """X B for B (d, m) or (d,)."""
+
+    @abstractmethod
+    def __rmatmul__(self, G: NDArray[Any]) -> NDArray[Any]:
+        """G X for G (m, rows) or (rows,)."""
+
+    @abstractmethod
+    def __getitem__(self, rows: slice) -> "Block":
+        """Some of the rows."""
+
+    def product(self, B: NDArray[Any], out: NDArray[Any]) -> None:
+        """out = X B."""
+        out[:] = self @ B
+
+    def add_product(self, G: NDArray[Any], out: NDArray[Any], scratch: NDArray[Any]) -> None:
+        """out += Gᵀ X; `scratch` is like some rows of out: products may be made in it."""
+        out += G.T @ self
+
+    @abstractmethod
+    def row_squares(self) -> NDArray[Any]:
+        """‖x_i‖² of every row."""
+
+    @abstractmethod
+    def column_squares(self) -> NDArray[Any]:
+        """The sum of squares of every column."""
+
+    @abstractmethod
+    def times_rows(self, factor: NDArray[Any]) -> "Block":
+        """Row i times factor[i], in this dtype."""
+
+    @abstractmethod
+    def scaled(self, scale: NDArray[Any]) -> "Block":
+        """Column j times scale[j], in this dtype."""
+
+    @abstractmethod
+    def astype(self, dtype: Any) -> "Block":
+        """The same rows, computed in another dtype."""
+
+    @abstractmethod
+    def first_bad(self) -> Bad | None:
+        """Row, column and value of the first NaN or infinity; None if there is none."""
+
+    @abstractmethod
+    def toarray(self) -> NDArray[Any]:
+        """The rows as a dense array."""
+
+    def matrix(self) -> Any:
+        """The rows as other libraries take them: a SciPy CSR matrix if sparse, else an array."""
+        return self.toarray()
+
+    @abstractmethod
+    def kernel_rows(self) -> KernelRows:
+        """The rows as a compiled kernel reads them."""
+
+
+def first_not_finite(values: NDArray[Any]) -> tuple[int, ...] | None:
+    """The place of the first NaN or infinity.  One sum tells that there is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return None
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad) == 0:  # only the sum was too large
+        return None
+    return tuple(bad[0].tolist())
