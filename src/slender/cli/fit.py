@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..registry import METHODS
 from .common import (
     Ending,
     Interrupted,
@@ -21,17 +22,6 @@ from .common import (
 )
 from .progress import Bar, progress_of_gap, progress_of_passes
 
-METHODS = {
-    "logistic": "LogisticClassifier",
-    "slnd": "SLNDClassifier",
-    "sgd": "SGDClassifier",
-    "sgdqn": "SGDQNClassifier",
-    "olbfgs": "OLBFGSClassifier",
-    "gd": "GDClassifier",
-    "larank": "LaRankClassifier",
-    "bcfw": "BCFWClassifier",
-    "tracenorm": "TraceNormClassifier",
-}
 LAST = 5  # accuracies on --val that the summary shows
 
 
@@ -236,11 +226,9 @@ def fit_watched(model: Any, data: Any, watched: Any = None, callbacks: Any = ())
 
 def _estimator(method: str, options: dict[str, Any]) -> Any:
     """The estimator with these settings; one it does not have is an error, never ignored."""
-    import slender
-
     if method not in METHODS:
         raise ValueError(f"--method {method} is not one of {', '.join(METHODS)}")
-    classes = {name: getattr(slender, METHODS[name]) for name in METHODS}
+    classes = {name: of.load() for name, of in METHODS.items()}
     settings = {}
     for option, value in options.items():
         able = [name for name, cls in classes.items() if option in cls._get_param_names()]
