@@ -265,7 +265,7 @@ def test_experiments_on_codes(here, slender, quantizer):
     """slender run: trained on codes, tested on full rows or on codes."""
     found = {}
     for test_on in ("full", "codes"):
-        words = ("--epochs", 2, "--dsq", 4, "--test-on", test_on, "--quiet", "--json", "-")
+        words = ("--passes", 2, "--dsq", 4, "--test-on", test_on, "--quiet", "--json", "-")
         code, out, _ = slender("run", "--opt", "bcfw", "--dataset", "digits", *words)
         assert code == 0
         found[test_on] = json.loads(out)
