@@ -68,7 +68,7 @@ def test_many_labels_a_row_and_no_certificate(info):
     found, out = info(SGDClassifier(passes=1).fit(X, np.eye(10)[CODES]))
     assert found["multilabel"]
     assert found["gap"] is None
-    assert "10 (any number of them a row)" in out
+    assert "10 (any number of them per row)" in out
     assert "this method gives no bound" in out
 
 

@@ -197,7 +197,7 @@ def test_results_are_saved_after_each_fit(here, compare, monkeypatch):
     monkeypatch.setattr(comparison, "experiment", whole)
     code, out, err = compare(*words)
     assert (code, out) == (2, "")
-    assert "r.json: holds an unfinished comparison, 1 of 3 fits; --resume goes on with it" in err
+    assert "r.json: holds an unfinished comparison, 1 of 3 fits; --resume continues it" in err
     assert compare(*words, "--resume", "-q") == (0, "", "")
     results = json.loads(Path("r.json").read_text())
     assert results["finished"]
@@ -207,7 +207,7 @@ def test_results_are_saved_after_each_fit(here, compare, monkeypatch):
 
 def test_resume_needs_a_comparison(here, compare):
     words = (*QUICK, "--opt", "sgd", "--resume")
-    assert "--resume goes on with the file of --json; name it" in compare(*words)[2]
+    assert "--resume continues the file of --json; name it" in compare(*words)[2]
     Path("r.json").write_text("[1, 2")
     code, _, err = compare(*words, "--json", "r.json")
     assert code == 2
@@ -283,7 +283,8 @@ def test_ctrl_c_keeps_what_is_done(here):
     assert running.returncode == 130
     saved = json.loads(Path("r.json").read_text())
     n = len(saved["fits"])
-    assert err == f"slender: interrupted; {n} fits are in r.json; the same with --resume goes on\n"
+    kept = f"{n} fits are in r.json; the same command with --resume continues"
+    assert err == f"slender: interrupted; {kept}\n"
     assert not list(here.glob(".slender*"))
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     done = subprocess.run([*command, *words, str(n), "--resume"], check=False, env=environment)
@@ -406,7 +407,7 @@ def test_who_cannot_be_fitted_is_left_out_and_the_rest_goes_on(here, compare):
         ("--opt sgd --seeds 0", ["--seeds 0"]),
         ("--opt sgd --sizes 10,few", ["--sizes 10,few: give numbers of rows"]),
         ("--opt sgd --sizes 0", ["--sizes 0"]),
-        ("--opt sgd --sizes 253", ["nothing could be fitted", "252 training rows only"]),
+        ("--opt sgd --sizes 253", ["nothing could be fitted", "only 252 training rows"]),
         ("--opt sgd --batch-size 999", ["nothing could be fitted", "--batch-size 999 is more"]),
         ("--opt sgd --lam=-1", ["--lam -1.0 must"]),
         ("--opt bcfw --lam 0", ["needs a penalty"]),
@@ -461,7 +462,7 @@ def test_a_size_that_is_not_there_is_left_out(here, compare):
     code, out, err = compare(*QUICK, *words)
     assert code == 0
     assert err == (
-        "slender: everyone left out on four, 999 rows: there are 252 training rows only\n"
+        "slender: every optimiser left out on four, 999 rows: there are only 252 training rows\n"
     )
     assert "seconds ~ rows^-" in out  # one size has no exponent
     assert "PR area" not in out

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TextIO, TypeVar
 
@@ -16,38 +17,27 @@ import typer
 
 Result = TypeVar("Result")
 
-# Who has threads: slender, the BLAS it may stand on, faiss and whatever else has OpenMP.
+# Whose threads to set: slender's, those of its BLAS, and of faiss and others that use OpenMP.
 POOLS = ("SLENDER_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
-DATA, OUTPUT = "Data", "Output"  # groups of options in the help of a command
+# Options in their groups, as the help of a command shows them.
+of_data: Any = partial(typer.Option, rich_help_panel="Data")
+of_output: Any = partial(typer.Option, rich_help_panel="Output")
 
 Rows = Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm .pq, or a folder.")]
 Labels = Annotated[
     Path | None, typer.Argument(help="Labels: .npy .txt .csv; not needed where X holds them.")
 ]
-ValY = Annotated[Path | None, typer.Option(help="Labels of --val.", rich_help_panel=DATA)]
-ModelOut = Annotated[
-    Path, typer.Option("--out", "-o", help="The model file to write.", rich_help_panel=OUTPUT)
-]
+ValY = Annotated[Path | None, of_data(help="Labels of --val.")]
+ModelOut = Annotated[Path, of_output("--out", "-o", help="The model file to write.")]
 Json = Annotated[
     str | None,
-    typer.Option(
-        "--json",
-        metavar="FILE",
-        help="Write the results as JSON; - is standard output.",
-        rich_help_panel=OUTPUT,
-    ),
+    of_output("--json", metavar="FILE", help="Write the results as JSON; - is standard output."),
 ]
 Plot = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write a figure: .png, .pdf or .svg (needs matplotlib).", rich_help_panel=OUTPUT
-    ),
+    Path | None, of_output(help="Write a figure: .png, .pdf or .svg (needs matplotlib).")
 ]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Print no summary and no progress.", rich_help_panel=OUTPUT),
-]
+Quiet = Annotated[bool, of_output("--quiet", "-q", help="Print no summary and no progress.")]
 
 
 def _use_threads(context: typer.Context, count: int | None) -> int | None:
@@ -218,7 +208,7 @@ def facts(pairs: dict[str, str]) -> Any:
 
 
 def columns(rows: Iterable[Mapping[str, Any]], wanted: Columns) -> Any:
-    """A table with a line a row; a column in which no row has anything is left out."""
+    """A table with one line per row; a column in which no row has anything is left out."""
     from rich.table import Table
 
     lines = [[cell(row.get(name), style) for name, style in wanted.values()] for row in rows]

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from .common import (
-    DATA,
-    OUTPUT,
     Interrupted,
     Json,
     Plot,
@@ -18,12 +16,14 @@ from .common import (
     columns,
     finite,
     interruptible,
+    of_data,
+    of_output,
     read_grid,
     say,
     show,
     write_json,
 )
-from .experiments import OPT, PANEL, DataDir, Dataset, Obj, Preprocess
+from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .progress import progress_of_fits
 
 COLUMNS = {  # heading -> name in a row of the summary, format
@@ -50,10 +50,7 @@ def compare(
     dataset: Dataset = "digits",
     sizes: Annotated[
         str | None,
-        typer.Option(
-            help="Numbers of training rows to fit to, such as 1000,3000,10000.",
-            rich_help_panel=DATA,
-        ),
+        of_data(help="Numbers of training rows to fit to, such as 1000,3000,10000."),
     ] = None,
     preprocess: Preprocess = None,
     data_dir: DataDir = None,
@@ -61,28 +58,22 @@ def compare(
     obj: Obj = None,
     preset: Annotated[
         str | None,
-        typer.Option(
-            help="orders or practical: optimisers and options, unless they are given.",
-            rich_help_panel=PANEL,
+        of_optimiser(
+            help="orders or practical: which optimisers, with which options; those given win."
         ),
     ] = None,
     rates: Annotated[
         str | None,
-        typer.Option(
+        of_optimiser(
             help="First steps to choose from: a number of them (10), a list (0.01,0.1) or "
-            "lowest:highest:number.",
-            rich_help_panel=PANEL,
+            "lowest:highest:number."
         ),
     ] = None,
     settings: dict[str, Any],
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 1,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume",
-            help="Continue with the fits that the file of --json holds.",
-            rich_help_panel=OUTPUT,
-        ),
+        of_output("--resume", help="Continue with the fits that the file of --json holds."),
     ] = False,
     json: Json = None,
     plot: Plot = None,
@@ -151,7 +142,7 @@ def _with_preset(
     if preset is None:
         if "opt" not in given:
             raise ValueError("--opt or --preset says what is compared; see slender compare --help")
-        return given
+        return dict(given)
     if preset not in presets:
         raise ValueError(f"--preset {preset} is not one of {', '.join(presets)}")
     asked = {**presets[preset], **given}
@@ -226,7 +217,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
         def watch(event: Any) -> None:
             if "reason" in event:
                 where = event["dataset"] + (f", {event['size']:,} rows" if event["size"] else "")
-                say(f"{event['opt'] or 'everyone'} left out on {where}: {event['reason']}")
+                say(f"{event['opt'] or 'every optimiser'} left out on {where}: {event['reason']}")
             else:
                 advance(event, None)
 
@@ -236,7 +227,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
             ledger.lock.acquire()  # no write is cut short, and none begins
             kept = json is not None and json != "-" and ledger.fits
             raise Interrupted(
-                f"{len(ledger.fits)} fits are in {json}; the same with --resume goes on"
+                f"{len(ledger.fits)} fits are in {json}; the same command with --resume continues"
                 if kept
                 else "nothing was written"
             ) from stop
@@ -261,7 +252,7 @@ def _earlier(json: str | None, resume: bool) -> list[Any]:
     path = None if json in (None, "-") else Path(str(json))
     if path is None:
         if resume:
-            raise ValueError("--resume goes on with the file of --json; name it")
+            raise ValueError("--resume continues the file of --json; name it")
         return []
     held = _held(path)
     if resume:
@@ -281,7 +272,7 @@ def _earlier(json: str | None, resume: bool) -> list[Any]:
     if held and not held["finished"]:
         raise FileError(
             f"{path}: holds an unfinished comparison, {len(held['fits'])} of {held['planned']} "
-            "fits; --resume goes on with it, or name another file"
+            "fits; --resume continues it, or name another file"
         )
     return []
 
@@ -347,7 +338,7 @@ def _report(results: dict[str, Any]) -> list[Any]:
         things.append("")
     for choice in results["choices"]:
         size = "" if choice["size"] is None else f", {choice['size']:,} rows"
-        edge = ", the last of those tried: give --rates further out" if choice["at_edge"] else ""
+        edge = ", the last one tried: give --rates a wider range" if choice["at_edge"] else ""
         things.append(
             f"{choice['opt']} on {choice['dataset']}{size}: first step {choice['chosen']:.3g}, "
             f"the best of {len(choice['rates'])}{edge}"

@@ -1,47 +1,38 @@
 """Options that `slender run` and `slender compare` share."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from .common import DATA
+from .common import of_data
 from .settings import settings_of, with_settings
 
 PANEL = "Optimiser"
-# What the practical calls them, and slender did.
+of_optimiser: Any = partial(typer.Option, rich_help_panel=PANEL)
+# Names of the same options in the practical that these commands come from.
 SECOND_NAMES = {"lam": "--mu", "step": "--init-lr", "passes": "--epochs"}
 
-OPT = typer.Option(
-    help="gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank or bcfw.", rich_help_panel=PANEL
-)
+OPT = of_optimiser(help="gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank or bcfw.")
 Obj = Annotated[
     str | None,
-    typer.Option(
-        help="logistic or svm.  If not given: what the optimiser solves.", rich_help_panel=PANEL
-    ),
+    of_optimiser(help="logistic or svm.  If not given: what the optimiser solves."),
 ]
 Dataset = Annotated[
     str,
-    typer.Option(
-        help="digits, mini-mnist, mnist, fashion-mnist, or the path of a file or a folder.",
-        rich_help_panel=DATA,
-    ),
+    of_data(help="digits, mini-mnist, mnist, fashion-mnist, or the path of a file or a folder."),
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option(
-        help="The folder that holds mnist/ or fashion-mnist/.  If not given: SLENDER_DATA.",
-        rich_help_panel=DATA,
-    ),
+    of_data(help="The folder that holds mnist/ or fashion-mnist/.  If not given: SLENDER_DATA."),
 ]
 Preprocess = Annotated[
     str | None,
-    typer.Option(
+    of_data(
         help="none, or standard: columns, then rows, are scaled (Bordes and Bottou 2008).  "
-        "If not given: none.",
-        rich_help_panel=DATA,
+        "If not given: none."
     ),
 ]
 

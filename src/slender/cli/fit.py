@@ -7,7 +7,6 @@ import typer
 
 from ..registry import METHODS
 from .common import (
-    DATA,
     Ending,
     Interrupted,
     Json,
@@ -20,6 +19,7 @@ from .common import (
     check_outputs,
     facts,
     interruptible,
+    of_data,
     relative_gap,
     show,
     write_json,
@@ -38,10 +38,7 @@ def fit(
     *,
     val: Annotated[
         Path | None,
-        typer.Option(
-            help="Rows, or a folder, on which to report accuracy after each pass.",
-            rich_help_panel=DATA,
-        ),
+        of_data(help="Rows, or a folder, on which to report accuracy after each pass."),
     ] = None,
     val_y: ValY = None,
     method: Annotated[

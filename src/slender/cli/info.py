@@ -67,7 +67,7 @@ def _validation(values: dict[str, Any]) -> dict[str, float] | None:
 
 def _lines(results: dict[str, Any]) -> dict[str, str]:
     classes, last = results["classes"], ", ..." * (len(results["classes"]) > SHOWN)
-    kind = " (any number of them a row)" if results["multilabel"] else ""
+    kind = " (any number of them per row)" if results["multilabel"] else ""
     names = ", ".join(map(str, classes[:SHOWN]))
     lines = {
         "method": f"{results['estimator']}, of slender {ESTIMATORS[results['estimator']].command}",

@@ -1,4 +1,4 @@
-"""slender path: a probe for every penalty, and the one that does best on rows kept aside."""
+"""slender path: a probe for every penalty, and the one that does best on held-out rows."""
 
 import math
 from pathlib import Path
@@ -8,7 +8,6 @@ import typer
 
 from ..registry import PROBES
 from .common import (
-    DATA,
     Ending,
     Interrupted,
     Json,
@@ -23,6 +22,7 @@ from .common import (
     check_plot,
     facts,
     interruptible,
+    of_data,
     relative_gap,
     show,
     write_json,
@@ -31,7 +31,7 @@ from .progress import Bar, progress_of_path
 from .settings import Choice
 
 BY_PENALTY = Choice("--penalty", "l2", PROBES)
-HELD_OUT = 0.1  # of the rows, where nothing else is said
+HELD_OUT = 0.1  # share of the rows, if nothing else is said
 L2 = {"C": ("C", ".3g")}  # heading -> name in a record, format
 TRACE = {
     "lambda1": ("lambda1", ".3g"),
@@ -58,22 +58,16 @@ def path(
     *,
     val: Annotated[
         Path | None,
-        typer.Option(
-            help="Rows to choose the penalty on, or a folder with X_val.npy and y_val.npy.",
-            rich_help_panel=DATA,
-        ),
+        of_data(help="Rows to choose the penalty on, or a folder with X_val.npy and y_val.npy."),
     ] = None,
     val_y: ValY = None,
     validation: Annotated[
         float | None,
-        typer.Option(
-            help=f"Share of the rows to choose the penalty on.  If not given: {HELD_OUT}.",
-            rich_help_panel=DATA,
-        ),
+        of_data(help=f"Share of the rows to choose the penalty on.  If not given: {HELD_OUT}."),
     ] = None,
     cv: Annotated[
         int | None,
-        typer.Option(help="Number of folds of a cross-validation, instead.", rich_help_panel=DATA),
+        of_data(help="Number of folds of a cross-validation, instead."),
     ] = None,
     penalty: Annotated[
         str, typer.Option(help="Chooses the probe.", rich_help_panel="Penalty")
@@ -183,7 +177,7 @@ def _validation(
     given = {"--val": val, "--validation": share, "--cv": cv}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
-        raise ValueError(f"{' and '.join(names)} exclude each other; choose C in one way")
+        raise ValueError(f"{' and '.join(names)} exclude each other; give one of them")
     if val_y is not None and val is None:
         raise ValueError("--val-y without --val; give the rows as well")
     if val is not None:
@@ -198,7 +192,7 @@ def _validation(
         return (rows, labels), f"{val}, {rows.shape[0]:,} rows"
     if cv is not None:
         if cv < 2:
-            raise ValueError(f"--cv {cv}: a cross-validation has two folds at least")
+            raise ValueError(f"--cv {cv}: a cross-validation has at least two folds")
         return cv, f"{cv} folds"
     share = HELD_OUT if share is None else share
     return share, f"{100 * share:g} % of the rows"

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from .common import (
-    DATA,
     Ending,
     Interrupted,
     Json,
@@ -17,6 +16,7 @@ from .common import (
     check_outputs,
     check_plot,
     interruptible,
+    of_data,
     show,
     write_json,
 )
@@ -42,18 +42,11 @@ def run(
     preprocess: Preprocess = None,
     dsq: Annotated[
         int | None,
-        typer.Option(
-            "--dsq",
-            help="Train on codes: one byte for this many numbers (needs faiss).",
-            rich_help_panel=DATA,
-        ),
+        of_data("--dsq", help="Train on codes: one byte for this many numbers (needs faiss)."),
     ] = None,
     test_on: Annotated[
         str | None,
-        typer.Option(
-            help="With --dsq, test on full rows or on codes.  If not given: full.",
-            rich_help_panel=DATA,
-        ),
+        of_data(help="With --dsq, test on full rows or on codes.  If not given: full."),
     ] = None,
     data_dir: DataDir = None,
     opt: Annotated[str, OPT],

@@ -41,12 +41,8 @@ class Setting(NamedTuple):
         if self.kind is bool:
             names = tuple(f"{flag}/--no-{flag.removeprefix('--')}" for flag in names)
         option = typer.Option(*names, help=self.help, metavar=self.metavar, rich_help_panel=panel)
-        return inspect.Parameter(
-            self.name,
-            KEYWORD,
-            default=self.default,
-            annotation=Annotated[self.kind | None, option],
-        )
+        annotation: Any = Annotated[self.kind | None, option]  # type: ignore[name-defined]
+        return inspect.Parameter(self.name, KEYWORD, default=self.default, annotation=annotation)
 
 
 def settings_of(module: str, name: str, also: Mapping[str, str] | None = None) -> list[Setting]:
@@ -95,12 +91,11 @@ def with_settings(
 
     @wraps(command)
     def run(context: typer.Context, **values: Any) -> None:
-        words = {each.name: values.pop(each.name) for each in settings}
-        read = {
-            each.name: each.read(words[each.name])
-            for each in settings
-            if each.name == "random_state" or _is_given(context, each.name)
-        }
+        read = {}
+        for each in settings:
+            value = values.pop(each.name)
+            if each.name == "random_state" or _is_given(context, each.name):
+                read[each.name] = each.read(value)
         command(**values, settings=read)
 
     seen = [inspect.Parameter("context", KEYWORD, annotation=typer.Context)]

@@ -31,9 +31,9 @@ class BCFWClassifier(SVMClassifier):
     lam : float, default 0.01
         Weight of the penalty, lam/2 ‖W‖².
     batch_size : int or None, default None
-        Examples per step: 1 is Algorithm 4 of Lacoste-Julien et al. 2013, n is their Algorithm 1,
-        Frank-Wolfe over all.  None: 1, which needs the fewest passes and, since it touches only the
-        rows of W that move, reaches a given gap soonest.
+        Examples per step: 1 is the block-coordinate algorithm of Lacoste-Julien et al. 2013, n is
+        Frank-Wolfe over all rows.  None: 1, which needs the fewest passes and, since it touches
+        only the rows of W that move, reaches a given gap soonest.
     passes : int, default 50
         Largest number of passes over the data.
     tol : float or None, default 1e-2

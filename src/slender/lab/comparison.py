@@ -50,7 +50,7 @@ PRESETS: dict[str, dict[str, Any]] = {  # options of the command; those given wi
 
 @dataclass(frozen=True)
 class Rates:
-    """First steps to choose from: these, or so many over the range in units of 1 / mean ‖x‖²."""
+    """First steps to choose from: these, or `count` over the range in units of 1 / mean ‖x‖²."""
 
     values: tuple[float, ...] = ()
     count: int = 0
@@ -173,14 +173,14 @@ def compare(
     through, and an entry of `left_out` when a contender drops out.
     """
     for dataset in plan.datasets:
-        locate(dataset, plan.data_dir)  # now, not after an hour of others
+        locate(dataset, plan.data_dir)  # now, not after an hour of other fits
     run = _Run(plan, ledger, watch)
     for dataset in plan.datasets:
         whole = load(dataset, plan.data_dir)
         run.outcome.datasets[dataset] = facts_of(whole)
         for size in plan.sizes or (None,):
             if size is not None and size > len(whole.y_train):
-                reason = f"there are {len(whole.y_train):,} training rows only"
+                reason = f"there are only {len(whole.y_train):,} training rows"
                 run.leave_out(Stage(dataset, size, 0, whole), reason)
                 continue
             run.all_seeds(dataset, size, whole)

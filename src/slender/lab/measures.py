@@ -4,7 +4,7 @@ The measures are those of Part III of Bordes and Bottou's slides of 2008.
 
 Over the number n of training rows, the test rows being the same:
 
-    effort        the exponent p of seconds ~ n^p, least squares in the logarithms, a point a fit
+    effort        the exponent p of seconds ~ n^p, by least squares in the logarithms, from all fits
     error         criterion (b): the test error reached
     excess        criterion (a): the test error above the best achievable, taken to be the lowest
                   that any optimiser reached with any number of rows and any seed

@@ -4,8 +4,8 @@ OPTIMISERS maps (optimiser, objective) to an estimator: its settings, which opti
 it takes, and the problem it solves.  Two optimisers can be compared by their objective if they
 solve the same problem with the same penalty; by accuracy always.
 
-    gd, sgd, bcfw                     W (C, d) at once, mini-batches, no intercept: Lacoste-Julien
-                                      et al. 2013 and the practical on scalable classification
+    gd, sgd, bcfw                     W (C, d) at once, mini-batches, no intercept: as in a
+                                      practical on Lacoste-Julien et al. 2013
     sgd-ovr, sgdqn, olbfgs, larank    class against rest, row by row: Bordes and Bottou 2008
     slnd                              the same: Bel Haj Ali, Nock, Barlaud 2013
 """

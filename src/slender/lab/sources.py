@@ -236,7 +236,7 @@ def _checked(path: Path, part: str = "train") -> tuple[Any, NDArray[Any]]:
     """A part of the data at this path; what is wrong is said while rows have their own numbers."""
     X, y = read_dataset(path, part=part)
     if y.ndim != 1:
-        raise FileError(f"{path}: y is an indicator matrix; an experiment needs one label a row")
+        raise FileError(f"{path}: y is an indicator matrix; an experiment needs one label per row")
     try:
         check_finite(as_rows(X))
     except ValueError as error:
