@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import slender
-from slender.model import ESTIMATORS
+from slender.registry import ESTIMATORS
 from slender.rows import one_blas_thread, threads
 
 SETTINGS = {

@@ -8,6 +8,7 @@ import pytest
 import slender
 
 ORDER = [
+    "registry",  # which estimators there are
     "notices",  # warnings
     "extras",  # packages that only some functions need
     "storage",  # files in general

@@ -87,7 +87,7 @@ WHERE_FROM = {
     "score": ("score model X_test.npy y_test.npy", None, {"model", "X", "y"}),
     "predict": ("predict model X_test.npy --out y.txt", None, {"model", "X"}),
     "export": ("export model --to sklearn --out m.joblib", None, {"model"}),
-    "run": ("run --opt sgd --epochs 1", 0, {"X_train", "y_train", "X_val", "y_val",
+    "run": ("run --opt sgd --passes 1", 0, {"X_train", "y_train", "X_val", "y_val",
                                                   "X_test", "y_test"}),
 }  # fmt: skip
 
@@ -336,8 +336,8 @@ def test_help_has_an_example(slender, command):
         ("path", ".", "--cs", "0.1", "--out", "new"),
         ("predict", "model", "X_test.npy"),
         ("score", "model", "X_test.npy", "y_test.npy"),
-        ("run", "--opt", "gd", "--epochs", "1"),
-        ("compare", "--opt", "gd", "--epochs", "1"),
+        ("run", "--opt", "gd", "--passes", "1"),
+        ("compare", "--opt", "gd", "--passes", "1"),
     ],
     ids=lambda words: words[0],
 )
@@ -353,7 +353,7 @@ def test_a_command_works_with_so_many_threads(model, slender, monkeypatch, words
     assert code == 0, err
     assert set(used) == {3}
     assert cores.num_threads() == 5  # afterwards
-    refused(slender(*words, "--threads", 0), "--threads 0: there is one at least")
+    refused(slender(*words, "--threads", 0), "--threads 0: give a number from 1 on")
     refused(slender(*words, "--threads", "two"), "--threads")
     monkeypatch.setenv("SLENDER_NUM_THREADS", "many")
     code, _, err = slender(*words)

@@ -103,9 +103,7 @@ def test_a_test_set_takes_the_codebooks_of_its_training_set(slender, compressed,
     assert len(CompressedMatrix.load("few.pq")) == 3
     for flag in ("--dsq", "--nsq", "--training-rows", "--seed"):
         result = slender("compress", "X_test.npy", *words, flag, 2)
-        refused(
-            result, "--like takes the codebooks of X_train.pq as they are", f"leave {flag} away"
-        )
+        refused(result, "--like takes the codebooks of X_train.pq as they are", f"remove {flag}")
 
 
 def test_other_formats(slender, quantizer):
@@ -128,10 +126,10 @@ def test_other_formats(slender, quantizer):
         ("X_train.npy --out X", ["--out X:", "name it .pq"]),
         ("X_train.npy", ["Missing option '--out'"]),
         ("--out X.pq", ["Missing argument 'X'", "slender compress --help"]),
-        ("X_train.npy --out X.pq --dsq 3", ["d_sq=3 does not divide the 8", "2 and 4"]),
-        ("X_train.npy --out X.pq --nsq 9", ["n_sq=9 does not divide the 8", "nearest that do: 8"]),
+        ("X_train.npy --out X.pq --dsq 3", ["--dsq 3 does not divide the 8", "2 and 4"]),
+        ("X_train.npy --out X.pq --nsq 9", ["--nsq 9 does not divide the 8", "nearest that do: 8"]),
         ("X_train.npy --out X.pq --dsq 2 --nsq 4", ["n_sq and d_sq say the same thing"]),
-        ("X_train.npy --out X.pq --dsq 0", ["d_sq=0 must be an integer > 0"]),
+        ("X_train.npy --out X.pq --dsq 0", ["--dsq 0 must be an integer > 0"]),
         ("X_train.npy --out X.pq --dsq some", ["--dsq", "slender compress --help"]),
         ("X_train.npy --out X.pq --training-rows 99", ["99 rows", "give 256 at least"]),
         ("X_test.npy --out X.pq", ["200 rows", "give 256 at least"]),
@@ -265,7 +263,7 @@ def test_experiments_on_codes(here, slender, quantizer):
     """slender run: trained on codes, tested on full rows or on codes."""
     found = {}
     for test_on in ("full", "codes"):
-        words = ("--epochs", 2, "--dsq", 4, "--test-on", test_on, "--quiet", "--json", "-")
+        words = ("--passes", 2, "--dsq", 4, "--test-on", test_on, "--quiet", "--json", "-")
         code, out, _ = slender("run", "--opt", "bcfw", "--dataset", "digits", *words)
         assert code == 0
         found[test_on] = json.loads(out)

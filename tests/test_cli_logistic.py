@@ -122,5 +122,5 @@ def test_bars_of_passes_and_of_a_path(steps):
     assert step({"C": 1e-6, "top1": 0.5})[0] == 1
     assert step({"C": 1e-5, "top1": 0.5}) == (2, "2/45 C  last 1e-05: top-1 0.5000")
     step = progress.progress_of_fits("compare", 9, False)
-    event = {"what": "digits sgd seed 0", "text": "epoch 2/5", "done": 3}
-    assert step(event) == (3, "3/9 fits  digits sgd seed 0: epoch 2/5")
+    event = {"what": "digits sgd seed 0", "text": "pass 2/5", "done": 3}
+    assert step(event) == (3, "3/9 fits  digits sgd seed 0: pass 2/5")

@@ -126,10 +126,10 @@ def test_the_path_of_the_trace_norm(here, slender):
     assert (here / "grid.png").stat().st_size > 0
     code, _, err = slender("path", "data.npz", *words, "--scale", "l2")
     assert code == 2
-    assert "--scale belongs to --penalty l2" in err
+    assert "penalty trace does not support --scale: use --penalty l2" in err
     code, _, err = slender("path", "data.npz", "--alpha", 0.1, "--out", "probe")
     assert code == 2
-    assert "--alpha belongs to --penalty trace" in err
+    assert "penalty l2 does not support --alpha: use --penalty trace" in err
 
 
 def test_grids_of_the_trace_norm(here, slender):

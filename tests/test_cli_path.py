@@ -263,7 +263,7 @@ def test_plot_without_matplotlib_is_refused_before_the_work(here, path, monkeypa
     [
         ("--cs 0,1", ["--cs 0,1", "every one a number > 0"]),
         ("--cs=-1", ["every one a number > 0"]),
-        ("--cs 1,few", ["--cs 1,few: give how many (45)"]),
+        ("--cs 1,few", ["--cs 1,few: give a number of values (45)"]),
         ("--cs 1:2", ["lowest:highest:number"]),
         ("--cs 0:1:5", ["every one a number > 0"]),
         ("--cs 5:1:5", ["lowest:highest:number"]),

@@ -142,27 +142,28 @@ def test_ctrl_c_twice_or_in_the_demo_writes_nothing(folder, words, bar, again):
     assert {path.name for path in folder.iterdir()} == before | {"X.npy", "y.npy"}
 
 
-def test_ctrl_c_in_a_run_keeps_the_epochs_done_which_are_shown_as_they_end(folder):
-    words = "run --opt bcfw --epochs 100000 --json r.json --plot r.png"
+def test_ctrl_c_in_a_run_keeps_the_passes_done_which_are_shown_as_they_end(folder):
+    words = "run --opt bcfw --passes 100000 --json r.json --plot r.png"
     running = subprocess.Popen(
         [*SLENDER, *words.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         heading, names, first = (running.stdout.readline() for _ in range(3))
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.stdout.read(), running.stderr.read()  # communicate() loses read lines
+        assert running.wait(timeout=60) == 130
     finally:
         running.kill()
-    assert running.returncode == 130
+        running.communicate()
     assert heading.startswith("bcfw on digits")
-    assert names.split()[:6] == ["epoch", "seconds", "objective", "gap", "train", "validation"]
+    assert names.split()[:6] == ["pass", "seconds", "objective", "gap", "train", "validation"]
     assert first.split()[0] == "1"
     *others, _, last = out.splitlines()
     assert last.startswith("test error")
     results = json.loads(Path("r.json").read_text())
     assert not results["finished"]
     assert len(results["curve"]) == 1 + len(others)
-    assert f"{1 + len(others)} of 100000 epochs are done, and in r.json" in err
+    assert f"{1 + len(others)} of 100000 passes are done, and in r.json" in err
     assert Path("r.png").exists()
 
 

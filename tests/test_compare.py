@@ -58,13 +58,13 @@ def compare(capsys):
 
 @pytest.fixture
 def fitted(monkeypatch):
-    """Every experiment that is really run, as (opt, seed, init_lr)."""
+    """Every experiment that is really run, as (opt, seed, step)."""
     seen = []
     whole = comparison.experiment
 
     def counted(split, opt, obj, options, seed, **rest):
         result = whole(split, opt, obj, options, seed, **rest)
-        seen.append((opt, seed, options.init_lr))
+        seen.append((opt, seed, options.step))
         return result
 
     monkeypatch.setattr(comparison, "experiment", counted)
@@ -77,7 +77,7 @@ def results_of(result):
     return json.loads(out)
 
 
-QUICK = ("--dataset", "four", "--epochs", 2)
+QUICK = ("--dataset", "four", "--passes", 2)
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ QUICK = ("--dataset", "four", "--epochs", 2)
 
 def test_one_json_with_every_curve(here, compare):
     words = ("--dataset", "four,two", "--opt", "sgd,bcfw", "--obj", "svm", "--seeds", 2)
-    results = results_of(compare(*words, "--epochs", 3, "--json", "-"))
+    results = results_of(compare(*words, "--passes", 3, "--json", "-"))
     assert results["finished"]
     assert len(results["fits"]) == results["planned"] == 8
     for fit in results["fits"]:
@@ -113,9 +113,9 @@ def test_for_people(here, compare):
     assert (code, err) == (0, "")
     assert "four: 252 training, 28 validation, 80 test rows x 6, 4 classes" in out
     for problem in (
-        "multinomial logistic, mu = 0.01",
+        "multinomial logistic, lam = 0.01",
         "one-vs-rest logistic, no penalty",
-        "multi-class SVM, mu = 0.01",
+        "multi-class SVM, lam = 0.01",
     ):
         assert problem in out
     for head in ("objective", "gap", "train", "validation", "test", "seconds", "passes", "±"):
@@ -132,17 +132,17 @@ def test_plot(here, compare, suffix):
 
 def test_the_panels(here, compare):
     words = ("--dataset", "four,two", "--opt", "sgd,sgd-ovr", "--obj", "logistic,svm")
-    results = results_of(compare(*words, "--epochs", 2, "--json", "-"))
+    results = results_of(compare(*words, "--passes", 2, "--json", "-"))
     figure = plot_curves(results["fits"])
     titles = [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")]
     assert titles == [
         f"{dataset}: {panel}"
         for dataset in ("four", "two")
         for panel in (
-            "multinomial logistic, mu = 0.01",
-            "multi-class SVM, mu = 0.01",
-            "one-vs-rest logistic, mu = 0.01",
-            "one-vs-rest SVM, mu = 0.01",
+            "multinomial logistic, lam = 0.01",
+            "multi-class SVM, lam = 0.01",
+            "one-vs-rest logistic, lam = 0.01",
+            "one-vs-rest SVM, lam = 0.01",
             "validation accuracy",
         )
     ]
@@ -167,7 +167,7 @@ def test_resume_fits_only_what_is_missing(here, compare, fitted):
     assert after["fits"][:2] == before
     assert after["planned"] == len(after["compared"]) == 4
     fitted.clear()
-    assert compare(*words, "--seeds", 2, "--resume", "--mu", 0.5)[0] == 0
+    assert compare(*words, "--seeds", 2, "--resume", "--lam", 0.5)[0] == 0
     assert fitted == [("sgd", 0, None), ("sgd", 1, None)]  # SLND has no penalty
     kept = json.loads(Path("r.json").read_text())
     assert len(kept["fits"]) == 6  # nothing is lost,
@@ -197,7 +197,7 @@ def test_results_are_saved_after_each_fit(here, compare, monkeypatch):
     monkeypatch.setattr(comparison, "experiment", whole)
     code, out, err = compare(*words)
     assert (code, out) == (2, "")
-    assert "r.json: holds an unfinished comparison, 1 of 3 fits; --resume goes on with it" in err
+    assert "r.json: holds an unfinished comparison, 1 of 3 fits; --resume continues it" in err
     assert compare(*words, "--resume", "-q") == (0, "", "")
     results = json.loads(Path("r.json").read_text())
     assert results["finished"]
@@ -207,7 +207,7 @@ def test_results_are_saved_after_each_fit(here, compare, monkeypatch):
 
 def test_resume_needs_a_comparison(here, compare):
     words = (*QUICK, "--opt", "sgd", "--resume")
-    assert "--resume goes on with the file of --json; name it" in compare(*words)[2]
+    assert "--resume continues the file of --json; name it" in compare(*words)[2]
     Path("r.json").write_text("[1, 2")
     code, _, err = compare(*words, "--json", "r.json")
     assert code == 2
@@ -242,6 +242,28 @@ def test_resume_does_not_believe_an_edited_file(here, compare, edit):
     assert err.count("\n") == 1
 
 
+def test_resume_does_not_mix_in_fits_of_other_names(here, compare):
+    """Before options were called lam, step and passes, they were mu, init_lr and epochs."""
+    words = (*QUICK, "--opt", "sgd", "--json", "r.json", "-q")
+    assert compare(*words)[0] == 0
+    document = json.loads(Path("r.json").read_text())
+    options = document["fits"][0]["options"]
+    options |= {"mu": options.pop("lam"), "epochs": options.pop("passes")}
+    document["checksum"] = comparison.checksum(document["fits"])
+    Path("r.json").write_text(json.dumps(document))
+    code, out, err = compare(*words, "--resume")
+    assert (code, out) == (2, "")
+    assert err.startswith("slender: r.json: written by another version of slender, whose options")
+    assert err.count("\n") == 1
+
+
+def test_options_have_a_second_name(here, compare):
+    words = (*QUICK, "--opt", "sgd", "--json", "-")
+    one = results_of(compare(*words, "--lam", 0.1, "--step", 0.2, "--passes", 3))
+    other = results_of(compare(*words, "--mu", 0.1, "--init-lr", 0.2, "--epochs", 3))
+    assert other["fits"][0]["options"] == one["fits"][0]["options"]
+
+
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(here):
     command = [*SLENDER, "compare"]
@@ -261,7 +283,8 @@ def test_ctrl_c_keeps_what_is_done(here):
     assert running.returncode == 130
     saved = json.loads(Path("r.json").read_text())
     n = len(saved["fits"])
-    assert err == f"slender: interrupted; {n} fits are in r.json; the same with --resume goes on\n"
+    kept = f"{n} fits are in r.json; the same command with --resume continues"
+    assert err == f"slender: interrupted; {kept}\n"
     assert not list(here.glob(".slender*"))
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     done = subprocess.run([*command, *words, str(n), "--resume"], check=False, env=environment)
@@ -281,7 +304,7 @@ def test_the_best_rate_is_the_lowest_exact_objective(here, compare, fitted):
     assert choice["opt"] == "sgd"
     assert choice["rates"] == [1e-4, 0.01, 1e6]
     finals = {
-        fit["options"]["init_lr"]: fit["curve"][-1]["exact"]
+        fit["options"]["step"]: fit["curve"][-1]["exact"]
         for fit in results["fits"]
         if fit["opt"] == "sgd" and fit["seed"] == 0
     }
@@ -292,7 +315,7 @@ def test_the_best_rate_is_the_lowest_exact_objective(here, compare, fitted):
     assert [seed for opt, seed, _ in fitted if opt == "sgd"] == [0, 0, 0, 1]
     assert fitted[-2] == ("sgd", 1, choice["chosen"])
     assert results["planned"] == len(results["fits"]) == 6
-    assert results["summary"][0]["init_lr"] == choice["chosen"]
+    assert results["summary"][0]["step"] == choice["chosen"]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +340,7 @@ def test_the_practical(here, compare):
     )
     bcfw, sgd = results["summary"]
     assert (bcfw["opt"], sgd["opt"]) == ("bcfw", "sgd")
-    assert bcfw["problem"] == sgd["problem"] == "multi-class SVM, mu = 0.01"
+    assert bcfw["problem"] == sgd["problem"] == "multi-class SVM, lam = 0.01"
     (choice,) = results["choices"]
     assert len(choice["rates"]) == 10
     for fit in results["fits"]:
@@ -328,18 +351,18 @@ def test_the_practical(here, compare):
 
 
 def test_first_against_second_order(here, compare):
-    words = ("--dataset", "four", "--preset", "orders", "--epochs", 3, "--json", "-")
+    words = ("--dataset", "four", "--preset", "orders", "--passes", 3, "--json", "-")
     results = results_of(compare(*words))
     assert [row["opt"] for row in results["summary"]] == ["sgd-ovr", "sgdqn", "olbfgs", "slnd"]
     assert {fit["preprocess"] for fit in results["fits"]} == {"standard"}
     problems = [row["problem"] for row in results["summary"]]
-    assert problems == ["one-vs-rest logistic, mu = 0.0001, intercept"] * 3 + [
+    assert problems == ["one-vs-rest logistic, lam = 0.0001, intercept"] * 3 + [
         "one-vs-rest logistic, no penalty, intercept"
     ]
-    given = ("--obj", "svm", "--mu", 0.1, "--epochs", 1, "--no-intercept")
+    given = ("--obj", "svm", "--lam", 0.1, "--passes", 1, "--no-intercept")
     code, out, err = compare(*words[:-2], *given)
     assert (code, err) == (0, "slender: left out: --opt slnd solves logistic, not svm\n")
-    assert "one-vs-rest SVM, mu = 0.1\n" in out  # options that are given win
+    assert "one-vs-rest SVM, lam = 0.1\n" in out  # options that are given win
 
 
 def test_options_of_a_preset_that_nobody_uses_are_no_error(here, compare):
@@ -372,22 +395,22 @@ def test_who_cannot_be_fitted_is_left_out_and_the_rest_goes_on(here, compare):
         ("--opt sgd --obj ridge", ["--obj"]),
         ("--opt larank --obj logistic", ["--opt larank solves svm, not logistic"]),
         ("--preset fast", ["--preset fast is not one of orders, practical"]),
-        ("--opt larank,bcfw --init-lr 1", ["--init-lr is used by none of larank, bcfw"]),
+        ("--opt larank,bcfw --step 1", ["--step is used by none of larank, bcfw"]),
         ("--opt larank --rates 3", ["--rates is used by none of larank"]),
         ("--opt slnd --rates 3", ["--rates is used by none of slnd"]),
-        ("--opt sgd --rates 3 --init-lr 1", ["--init-lr and --rates exclude each other"]),
-        ("--opt sgd --rates 0", ["--rates 0: give how many (10)"]),
-        ("--opt sgd --rates 1,few", ["every rate a number > 0"]),
+        ("--opt sgd --rates 3 --step 1", ["--step and --rates exclude each other"]),
+        ("--opt sgd --rates 0", ["--rates 0: give a number of values"]),
+        ("--opt sgd --rates 1,few", ["every one a number > 0"]),
         ("--opt sgd --rates 1:2", ["lowest:highest:number"]),
         ("--opt sgd --rates 1:2:1", ["lowest:highest:number"]),
-        ("--opt sgd --rates=-1,1", ["every rate a number > 0"]),
+        ("--opt sgd --rates=-1,1", ["every one a number > 0"]),
         ("--opt sgd --seeds 0", ["--seeds 0"]),
         ("--opt sgd --sizes 10,few", ["--sizes 10,few: give numbers of rows"]),
         ("--opt sgd --sizes 0", ["--sizes 0"]),
-        ("--opt sgd --sizes 253", ["nothing could be fitted", "252 training rows only"]),
+        ("--opt sgd --sizes 253", ["nothing could be fitted", "only 252 training rows"]),
         ("--opt sgd --batch-size 999", ["nothing could be fitted", "--batch-size 999 is more"]),
-        ("--opt sgd --mu=-1", ["--mu -1.0 must"]),
-        ("--opt bcfw --mu 0", ["needs a penalty"]),
+        ("--opt sgd --lam=-1", ["--lam -1.0 must"]),
+        ("--opt bcfw --lam 0", ["needs a penalty"]),
         ("--opt sgd --preprocess whiten", ["--preprocess whiten is not one of none, standard"]),
         ("--opt sgd --dataset four,minst", ["minst: neither a data set nor a file"]),
         ("--opt sgd --dataset four,mnist", ["mnist: not found"]),
@@ -413,7 +436,7 @@ def test_refuses(here, compare, words, parts):
 
 def test_sizes(here, compare):
     words = ("--dataset", "two", "--opt", "sgd,slnd", "--sizes", "200,50,100", "--seeds", 2)
-    code, out, err = compare(*words, "--epochs", 2, "--json", "r.json", "--plot", "s.png")
+    code, out, err = compare(*words, "--passes", 2, "--json", "r.json", "--plot", "s.png")
     assert (code, err) == (0, "")
     results = json.loads(Path("r.json").read_text())
     assert len(results["fits"]) == 12
@@ -439,7 +462,7 @@ def test_a_size_that_is_not_there_is_left_out(here, compare):
     code, out, err = compare(*QUICK, *words)
     assert code == 0
     assert err == (
-        "slender: everyone left out on four, 999 rows: there are 252 training rows only\n"
+        "slender: every optimiser left out on four, 999 rows: there are only 252 training rows\n"
     )
     assert "seconds ~ rows^-" in out  # one size has no exponent
     assert "PR area" not in out

@@ -11,8 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import slender
-from slender import LaRankClassifier, SGDClassifier, SLNDClassifier
-from slender import model as model_file
+from slender import LaRankClassifier, SGDClassifier, SLNDClassifier, registry
 from slender.estimators.linear import _top_k
 from slender.lab.datasets import digits, planted
 from slender.losses import MARGIN_LOSSES, fit_for, peaked_at_zero
@@ -271,7 +270,7 @@ def test_callbacks_see_every_pass_and_may_stop(blobs):
     assert model.n_iter_ == 2
 
 
-@pytest.mark.parametrize("name", model_file.ESTIMATORS)
+@pytest.mark.parametrize("name", registry.ESTIMATORS)
 def test_one_callback_needs_no_list(blobs, name):
     seen = []
 

@@ -31,7 +31,7 @@ from slender import (
 from slender.export import to_onnx, to_sklearn, to_torch, write
 from slender.export.form import linear
 from slender.extras import MissingPackageError
-from slender.model import ESTIMATORS
+from slender.registry import ESTIMATORS
 
 # Small grids are quick; their best value may be the last, and few rows tell no temperature.
 pytestmark = [

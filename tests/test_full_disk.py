@@ -27,7 +27,7 @@ WRITERS = {
     "model": "fit X.npy y.npy --out new",
     "export": "export model --to torch --out new.safetensors",
     "codes": "compress X.npy --like codes.pq --out new.pq",
-    "figure": "run --opt sgd --epochs 1 --plot new.png -q",
+    "figure": "run --opt sgd --passes 1 --plot new.png -q",
 }
 
 

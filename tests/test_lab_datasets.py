@@ -252,7 +252,7 @@ def test_other_formats(tmp_path):
 def test_paths_that_are_refused(tmp_path):
     X, y = data(30)
     np.savez(tmp_path / "several.npz", X=X, y=np.eye(3, dtype=int)[y])
-    with pytest.raises(FileError, match="one label a row"):
+    with pytest.raises(FileError, match="one label per row"):
         load(str(tmp_path / "several.npz"))
     np.savez(tmp_path / "few.npz", X=X[:3], y=y[:3])
     with pytest.raises(FileError, match="too few"):

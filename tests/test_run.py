@@ -16,6 +16,7 @@ from slender.cli import main
 from slender.lab.experiment import experiment
 from slender.lab.optimisers import OPTIMISERS, Options, choose, complete
 from slender.lab.sources import Split, load
+from slender.registry import METHODS
 
 PAIRS = [(opt, obj) for opt, of in OPTIMISERS.items() for obj in of]
 DATA = os.environ.get("SLENDER_DATA", "")
@@ -65,7 +66,7 @@ def results_of(result):
 # -- what is reported ------------------------------------------------------------------------------
 
 
-def naive(obj, one_vs_rest, W, b, X, y, mu):
+def naive(obj, one_vs_rest, W, b, X, y, lam):
     """The objective, row by row."""
     total = 0.0
     W, b = np.asarray(W, np.float64), np.asarray(b, np.float64)
@@ -82,7 +83,7 @@ def naive(obj, one_vs_rest, W, b, X, y, mu):
             total += max(s[k] + (k != label) for k in range(len(W))) - s[label]
         else:
             total += math.log(sum(math.exp(score) for score in s)) - s[label]
-    penalty = mu / 2 * (W**2).sum() / (len(W) if one_vs_rest else 1)
+    penalty = lam / 2 * (W**2).sum() / (len(W) if one_vs_rest else 1)
     return total / len(y) + penalty
 
 
@@ -94,10 +95,10 @@ def test_the_figures_are_those_of_the_estimator(opt, obj, classes, intercept):
     y = CODES % classes
     split = split_of(y)
     _, optimiser = choose(opt, obj)
-    options = {"epochs": 2, "mu": 0.02, "init_lr": 0.05, "batch_size": 16, "schedule": "constant"}
-    options["intercept"] = intercept
-    options = {name: of for name, of in options.items() if name in optimiser.takes.values()}
-    result = experiment(split, opt, obj, Options(**{**options, "epochs": 2}), seed=3)
+    options = {"lam": 0.02, "step": 0.05, "batch_size": 16, "schedule": "constant"}
+    options["fit_intercept"] = intercept
+    options = {name: of for name, of in options.items() if name in optimiser.takes}
+    result = experiment(split, opt, obj, Options(**options, passes=2), seed=3)
     by_hand = {
         "lam": 0.02,
         "C": 1 / (200 * 0.02),
@@ -108,12 +109,16 @@ def test_the_figures_are_those_of_the_estimator(opt, obj, classes, intercept):
         "average": opt == "bcfw",
         "fit_intercept": intercept,
     }
-    wanted = {name: of for name, of in by_hand.items() if name in optimiser.takes}
+    own = {"larank": {"lam": "C"}, "sgdqn": {"step": "t0"}}.get(opt, {})
+    takes = {own.get(name, name) for name in optimiser.takes}
+    wanted = {name: of for name, of in by_hand.items() if name in takes}
     if opt == "slnd":
         del wanted["average"]
-    model = getattr(slender, optimiser.estimator)(
-        **optimiser.settings, **wanted, passes=2 + optimiser.looks, random_state=3
-    ).fit(split.X_train, split.y_train)
+    model = (
+        METHODS[optimiser.method]
+        .load()(**optimiser.settings, **wanted, passes=2 + optimiser.looks, random_state=3)
+        .fit(split.X_train, split.y_train)
+    )
     last = result["curve"][-1]
     assert [entry["passes"] for entry in result["curve"]] == [1, 2]
     record = model.trace_[-1]
@@ -127,10 +132,10 @@ def test_the_figures_are_those_of_the_estimator(opt, obj, classes, intercept):
     W, b = model.coef_, model.intercept_
     if classes == 2 and not one_vs_rest:  # the softmax's, or Crammer and Singer's, two rows
         W, b = np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-    mu = 0.0 if opt == "slnd" else 0.02
-    expected = naive(obj, one_vs_rest, W, b, split.X_train, split.y_train, mu)
+    lam = 0.0 if opt == "slnd" else 0.02
+    expected = naive(obj, one_vs_rest, W, b, split.X_train, split.y_train, lam)
     if opt in ("larank", "bcfw"):  # the weight of a constant column as large as a typical row
-        expected += mu / 2 * (b**2).sum() / (split.X_train**2).sum(axis=1).mean()
+        expected += lam / 2 * (b**2).sum() / (split.X_train**2).sum(axis=1).mean()
     elif opt != "gd":  # whose first step leaves it 0: the classes are balanced
         assert b.any() == intercept
     assert last["exact"] == pytest.approx(expected, rel=1e-4)
@@ -143,8 +148,8 @@ def test_the_figures_are_those_of_the_estimator(opt, obj, classes, intercept):
 
 
 @pytest.mark.parametrize(("opt", "obj"), PAIRS)
-def test_one_epoch_is_a_step_at_least(opt, obj):
-    result = experiment(split_of(CODES), opt, obj, Options(epochs=1, mu=None))
+def test_one_pass_is_a_step_at_least(opt, obj):
+    result = experiment(split_of(CODES), opt, obj, Options(passes=1))
     assert [entry["passes"] for entry in result["curve"]] == [1]
     assert result["curve"][0]["train_accuracy"] > 0.4  # of four classes: W is not 0
 
@@ -166,12 +171,13 @@ def test_slnd_as_in_its_paper(here, run):
         np.save(f"data/X_{part}.npy", X[rows])
         np.save(f"data/y_{part}.npy", y[rows])
     words = [word for name, of in PAPER.items() for word in (f"--{name.replace('_', '-')}", of)]
-    words = ["--dataset", "data", "--opt", "slnd", "--epochs", 2, "--no-average", *words]
+    words = ["--dataset", "data", "--opt", "slnd", "--passes", 2, "--no-average", *words]
     result = results_of(run(*words, "--exact", "--json", "-"))
     model = slender.SLNDClassifier(
         **PAPER, average=False, fit_intercept=False, passes=2, random_state=0
     ).fit(split.X_train, split.y_train)
-    assert result["problem"] == ("one-vs-rest calibrated hinge, no penalty, 1 negatives a positive")
+    problem = "one-vs-rest calibrated hinge, no penalty, 1 negatives per positive"
+    assert result["problem"] == problem
     assert result["options"].items() >= PAPER.items()
     best = model.predict_top_k(split.X_val, 5)
     last = result["curve"][-1]
@@ -187,19 +193,19 @@ def test_slnd_as_in_its_paper(here, run):
 @pytest.mark.parametrize(("opt", "obj"), PAIRS)
 def test_every_optimiser_learns(here, run, opt, obj):
     results = results_of(
-        run("--dataset", "data", "--opt", opt, "--obj", obj, "--epochs", 5, "--json", "-")
+        run("--dataset", "data", "--opt", opt, "--obj", obj, "--passes", 5, "--json", "-")
     )
     assert (results["opt"], results["obj"], results["rows"]) == (opt, obj, 180)
     assert len(results["curve"]) == 5
     assert results["test"]["error"] < 0.3
-    assert results["options"]["epochs"] == 5
+    assert results["options"]["passes"] == 5
     seconds = [entry["seconds"] for entry in results["curve"]]
     assert seconds == sorted(seconds)
     assert "exact" not in results["curve"][-1]
 
 
 def test_the_same_seed_gives_the_same_run(here, run):
-    words = ("--dataset", "data", "--opt", "sgd", "--epochs", 2, "--json", "-")
+    words = ("--dataset", "data", "--opt", "sgd", "--passes", 2, "--json", "-")
     first, again, other = (results_of(run(*words, "--seed", seed)) for seed in (1, 1, 2))
     for results in (first, again, other):
         for entry in results["curve"]:
@@ -209,21 +215,21 @@ def test_the_same_seed_gives_the_same_run(here, run):
 
 
 def test_for_people(here, run):
-    code, out, err = run("--dataset", "data", "--opt", "bcfw", "--epochs", 2, "--exact")
+    code, out, err = run("--dataset", "data", "--opt", "bcfw", "--passes", 2, "--exact")
     assert (code, err) == (0, "")
-    heads = ("epoch", "seconds", "objective", "exact", "gap", "train", "validation")
-    assert "bcfw on data: multi-class SVM, mu = 0.01; 180 x 6, 4 classes, seed 0" in out
+    heads = ("pass", "seconds", "objective", "exact", "gap", "train", "validation")
+    assert "bcfw on data: multi-class SVM, lam = 0.01; 180 x 6, 4 classes, seed 0" in out
     for head in heads:
         assert head in out
     assert re.fullmatch(r"test error \d+\.\d\d % of 60 rows", out.splitlines()[-1])
-    _, out, _ = run("--dataset", "data", "--opt", "sgd", "--epochs", 2)
+    _, out, _ = run("--dataset", "data", "--opt", "sgd", "--passes", 2)
     assert "exact" not in out
     assert "gap" not in out
-    assert run("--dataset", "data", "--opt", "sgd", "--epochs", 1, "-q") == (0, "", "")
+    assert run("--dataset", "data", "--opt", "sgd", "--passes", 1, "-q") == (0, "", "")
 
 
 def test_digits_by_default_and_an_intercept(here, run):
-    words = ("--opt", "slnd", "--epochs", 1, "--json", "-", "--preprocess", "standard")
+    words = ("--opt", "slnd", "--passes", 1, "--json", "-", "--preprocess", "standard")
     results = results_of(run(*words, "--intercept"))
     assert results["dataset"] == "digits"
     assert results["problem"] == "one-vs-rest logistic, no penalty, intercept"
@@ -233,14 +239,14 @@ def test_digits_by_default_and_an_intercept(here, run):
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_plot(here, run, suffix):
-    words = ("--dataset", "data", "--opt", "sgd", "--epochs", 2, "-q", "--plot", f"c{suffix}")
+    words = ("--dataset", "data", "--opt", "sgd", "--passes", 2, "-q", "--plot", f"c{suffix}")
     assert run(*words) == (0, "", "")
     assert Path(f"c{suffix}").read_bytes().startswith((b"\x89PNG", b"<?xml"))
 
 
 @pytest.mark.filterwarnings("default:the fit diverged")
 def test_a_rate_too_large_is_said_and_is_no_failure(here, run):
-    words = ("--dataset", "data", "--opt", "sgd", "--epochs", 3, "--init-lr", 1e30, "--json", "-")
+    words = ("--dataset", "data", "--opt", "sgd", "--passes", 3, "--step", 1e30, "--json", "-")
     code, out, err = run(*words, "--schedule", "constant", "--exact")
     assert code == 0
     assert err.startswith("slender: warning: the fit diverged")
@@ -259,8 +265,8 @@ def test_a_rate_too_large_is_said_and_is_no_failure(here, run):
         ("--opt larank --obj logistic", ["solves svm, not logistic", "use --obj svm", "gd, sgd"]),
         ("--opt gd --obj svm", ["solves logistic, not svm", "bcfw"]),
         ("--opt gd --batch-size 8", ["--opt gd does not use --batch-size", "--opt sgd, bcfw"]),
-        ("--opt bcfw --init-lr 0.1", ["--opt bcfw does not use --init-lr", "--opt gd, sgd"]),
-        ("--opt slnd --mu 0.1", ["--opt slnd does not use --mu"]),
+        ("--opt bcfw --step 0.1", ["--opt bcfw does not use --step", "--opt gd, sgd"]),
+        ("--opt slnd --lam 0.1", ["--opt slnd does not use --lam"]),
         ("--opt sgd --rank 3", ["--opt sgd does not use --rank: remove it, or use --opt slnd"]),
         ("--opt slnd --loss hinge", ["--loss hinge must be one of ['logistic'"]),
         ("--opt sgdqn --obj svm --loss squared", ["--opt sgdqn does not use --loss"]),
@@ -270,11 +276,11 @@ def test_a_rate_too_large_is_said_and_is_no_failure(here, run):
         ("--opt slnd --prior uniform", ["--negatives all draws none"]),
         ("--opt larank --average", ["--opt larank does not use --average"]),
         ("--opt sgdqn --schedule sqrt", ["--opt sgdqn does not use --schedule: remove it"]),
-        ("--opt bcfw --mu 0", ["--mu 0: --opt bcfw needs a penalty"]),
-        ("--opt sgdqn --mu 0", ["needs a penalty"]),
-        ("--opt sgd --mu=-1", ["--mu -1.0 must be a number >= 0"]),
-        ("--opt sgd --init-lr 0", ["--init-lr 0.0 must be a number > 0"]),
-        ("--opt sgd --epochs 0", ["--epochs 0 must be an integer > 0"]),
+        ("--opt bcfw --lam 0", ["--lam 0: --opt bcfw needs a penalty"]),
+        ("--opt sgdqn --lam 0", ["needs a penalty"]),
+        ("--opt sgd --lam=-1", ["--lam -1.0 must be a number >= 0"]),
+        ("--opt sgd --step 0", ["--step 0.0 must be a number > 0"]),
+        ("--opt sgd --passes 0", ["--passes 0 must be an integer > 0"]),
         ("--opt sgd --batch-size 0", ["--batch-size 0 must be an integer > 0"]),
         ("--opt sgd --batch-size 181", ["--batch-size 181 is more", "180 rows"]),
         ("--opt sgd --schedule often", ["--schedule often must"]),
@@ -315,12 +321,12 @@ def test_refuses_rows(here, run):
 
 
 def test_options_that_are_complete():
-    assert complete("bcfw", "svm", Options(epochs=3)) == {
-        "epochs": 3,
-        "mu": 0.01,
+    assert complete("bcfw", "svm", Options(passes=3)) == {
+        "passes": 3,
+        "lam": 0.01,
         "batch_size": 64,
         "average": True,
-        "intercept": False,
+        "fit_intercept": False,
     }
     assert complete("bcfw", "svm", Options(), n=30)["batch_size"] == 30
     assert choose("larank")[0] == "svm"
@@ -352,8 +358,8 @@ def test_the_guide_says_what_works(here, capsys, line, monkeypatch):
 
 @pytest.mark.skipif(not Path(DATA, "mnist").is_dir(), reason="SLENDER_DATA has no mnist/")
 def test_the_practical_on_mnist():
-    """Seed 003, task 10: the reference run ends at 8.65 % after 5 epochs."""
+    """Task 10 of the practical: the reference run ends at 8.65 % after 5 passes."""
     split = load("mnist", DATA)
-    options = Options(epochs=5, mu=0.01, batch_size=256)
+    options = Options(passes=5, lam=0.01, batch_size=256)
     result = experiment(split, "bcfw", "svm", options, exact=False)
     assert result["test"]["error"] < 0.09

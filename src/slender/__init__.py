@@ -6,22 +6,14 @@ Public names are loaded on first use (PEP 562), so that `import slender` takes m
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .registry import ESTIMATORS
+
 __version__ = "0.1.0"
 
-_HOME = {
-    "BCFWClassifier": "estimators.bcfw",
+_HOME = {  # public name -> the module it is in
+    **{name: estimator.module for name, estimator in ESTIMATORS.items()},
     "CompressedMatrix": "compress.matrix",
-    "GDClassifier": "estimators.gd",
-    "LaRankClassifier": "estimators.larank",
-    "LinearProbe": "estimators.probe",
-    "LogisticClassifier": "estimators.logistic",
-    "OLBFGSClassifier": "estimators.olbfgs",
     "ProductQuantizer": "compress.quantizer",
-    "SGDClassifier": "estimators.sgd",
-    "SGDQNClassifier": "estimators.sgdqn",
-    "SLNDClassifier": "estimators.slnd",
-    "TraceNormClassifier": "estimators.tracenorm",
-    "TraceNormProbe": "estimators.tracenorm_probe",
     "UnitRows": "estimators.preprocessing",
     "load_model": "model",
     "num_threads": "rows.cores",

@@ -4,7 +4,7 @@ The document lies in the file's `__metadata__` under FORMAT:
 
     version     of this format; a newer one is refused
     slender     the version that wrote the file
-    estimator   name of the class, one of ESTIMATORS
+    estimator   name of the class, one of slender.registry's
     params      constructor settings, without callbacks; random_state and validation only where
                 they are numbers
     arrays      name -> dtype of the tensors
@@ -19,7 +19,6 @@ Nothing in a file is believed: its parts are checked one against the other.
 import hashlib
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import __version__
+from .registry import ESTIMATORS
 from .storage import FileError, PathLike, plain_file, write_whole
 
 FORMAT = "slender-model"
@@ -37,19 +37,6 @@ RENAMED = {
     "TraceNormClassifier": {"max_iter": "passes"},
     "TraceNormProbe": {"max_iter": "passes"},
 }
-ESTIMATORS = (
-    "BCFWClassifier",
-    "GDClassifier",
-    "LaRankClassifier",
-    "LinearProbe",
-    "LogisticClassifier",
-    "OLBFGSClassifier",
-    "SGDClassifier",
-    "SGDQNClassifier",
-    "SLNDClassifier",
-    "TraceNormClassifier",
-    "TraceNormProbe",
-)
 NOT_SAVED = ("callbacks", "models_")
 
 Arrays = dict[str, NDArray[Any]]
@@ -63,8 +50,8 @@ def save_model(model: Any, path: PathLike) -> None:
     from .estimators.linear import check_parts  # noqa: PLC0415  (likewise)
 
     name = type(model).__name__
-    if name not in ESTIMATORS or type(model) is not _class(name):
-        raise FileError(f"{name} cannot be saved; slender saves {', '.join(ESTIMATORS)}")
+    if name not in ESTIMATORS or type(model) is not ESTIMATORS[name].load():
+        raise FileError(f"{name} cannot be saved; slender saves {', '.join(sorted(ESTIMATORS))}")
     check_is_fitted(model)
     try:
         check_parts(model)
@@ -154,7 +141,7 @@ def _restore(document: Mapping[str, Any], arrays: Arrays) -> Any:
         **{key: _strings(key, **entry) for key, entry in document["strings"].items()},
         **{key: _from_plain(value) for key, value in document["values"].items()},
     }
-    model = _class(name)(**params)
+    model = ESTIMATORS[name].load()(**params)
     for key, value in fitted.items():
         if not _kept(key):
             raise ValueError(f"{key} is no fitted attribute")
@@ -208,10 +195,6 @@ def _from_plain(value: Any) -> Any:
         pairs = value.get("pairs", value.items())
         return {key: _from_plain(of) for key, of in pairs}
     return value
-
-
-def _class(name: str) -> Any:
-    return getattr(import_module(__package__), name)
 
 
 # -- the file --------------------------------------------------------------------------------------

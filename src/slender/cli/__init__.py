@@ -4,6 +4,7 @@ Exit codes: 0; 2 for bad usage or input, with one line on stderr; 1 for a failur
 user's; 130 for Ctrl-C or SIGTERM.
 """
 
+import inspect
 import os
 import signal
 import sys
@@ -21,38 +22,39 @@ from .common import Interrupted, say
 from .compare import compare
 from .compress import compress
 from .demo import demo
+from .experiments import with_experiment
 from .export import export
-from .fit import fit
+from .fit import BY_METHOD, fit
 from .info import info
-from .path import path
+from .path import BY_PENALTY, path
 from .predict import predict
 from .run import run
 from .score import score
+from .settings import Choice, with_settings
 from .wording import flags, in_options
 
-EXAMPLES: dict[Callable[..., None], str] = {
+Command = Callable[..., None]
+CHOICES: dict[Command, Choice] = {fit: BY_METHOD, path: BY_PENALTY}
+# The commands whose options come from a constructor.
+OFFERS: dict[Command, Callable[[Command, list[str]], Command]] = {
+    **{command: choice.offered for command, choice in CHOICES.items()},
+    run: with_experiment,
+    compare: with_experiment,
+}
+EXAMPLES: dict[Command, str] = {
     fit: "slender fit X.npy y.npy --out model",
     predict: "slender predict model X_test.npy --out y.npy",
     score: "slender score model X_test.npy y_test.npy --per-class",
     info: "slender info model",
     path: "slender path X.npy y.npy --out probe --plot path.png",
     compress: "slender compress X.npy --dsq 16 --out X.pq",
-    run: "slender run --dataset mnist --opt bcfw --mu 0.01 --batch-size 256 --epochs 5",
+    run: "slender run --dataset mnist --opt bcfw --lam 0.01 --batch-size 256 --passes 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
     export: "slender export model --to onnx --out model.onnx",
     demo: "slender demo",
 }
 
 UsageError: Any = typer.BadParameter.__base__  # click's own, or that of the click inside typer
-
-app = typer.Typer(
-    help="Linear classifiers with thousands of classes, fitted in seconds.",
-    epilog="--debug anywhere, or SLENDER_DEBUG=1, shows the traceback of a failure.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for command, example in EXAMPLES.items():
-    app.command(epilog=f"Example:  {example}")(command)
 
 
 def _version(asked: bool) -> None:
@@ -61,7 +63,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback(invoke_without_command=True)
 def _about(
     context: typer.Context,
     version: Annotated[
@@ -70,6 +71,27 @@ def _about(
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def _app(arguments: list[str]) -> Any:
+    """The command; the subcommand that the arguments name has the options that they choose."""
+    app = typer.Typer(
+        help="Linear classifiers with thousands of classes, fitted in seconds.",
+        epilog="--debug anywhere, or SLENDER_DEBUG=1, shows the traceback of a failure.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(_about)
+    for command, example in EXAMPLES.items():
+        about = inspect.getdoc(command)
+        if command in CHOICES:
+            about = f"{about}\n\n{CHOICES[command].help()}"
+        if command in OFFERS and command.__name__ in arguments:
+            command = OFFERS[command](command, arguments)
+        elif command in OFFERS:  # nobody asks for its options
+            command = with_settings(command)
+        app.command(help=about, epilog=f"Example:  {example}")(command)
+    return typer.main.get_command(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -96,15 +118,15 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a command line."""
-    kept = "nothing was written"
+    kept, options = "nothing was written", {}
     with warnings.catch_warnings():
-        options = _options(arguments)
-        _warn_in_one_line(options)
         try:
-            code = app(arguments, prog_name="slender", standalone_mode=False)
+            app = _app(arguments)
+            options = _options(app, arguments)
+            _warn_in_one_line(options)
+            code = app.main(arguments, prog_name="slender", standalone_mode=False)
         except UsageError as error:
-            path = error.ctx.command_path if error.ctx else "slender"
-            say(f"{error.format_message().rstrip('.')} (see {path} --help)")
+            say(_bad_usage(error, arguments))
             return 2
         except (KeyboardInterrupt, typer.Abort):
             code = 130
@@ -128,13 +150,19 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _options(arguments: list[str]) -> dict[str, str]:
+def _options(app: Any, arguments: list[str]) -> dict[str, str]:
     """What the command of a command line calls the library's parameters."""
-    commands: Any = typer.main.get_command(app)
-    command = next(
-        (commands.commands[word] for word in arguments if word in commands.commands), None
-    )
+    command = next((app.commands[word] for word in arguments if word in app.commands), None)
     return {} if command is None else flags(command)
+
+
+def _bad_usage(error: Any, arguments: list[str]) -> str:
+    """In one line; an option of another method is answered with who has it."""
+    path = error.ctx.command_path if error.ctx else "slender"
+    choice = next((of for who, of in CHOICES.items() if path == f"slender {who.__name__}"), None)
+    asked = getattr(error, "option_name", None)
+    refusal = choice.refusal(asked, arguments) if choice and asked else None
+    return refusal or f"{error.format_message().rstrip('.')} (see {path} --help)"
 
 
 def _warn_in_one_line(options: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TextIO, TypeVar
 
@@ -16,21 +17,34 @@ import typer
 
 Result = TypeVar("Result")
 
-# Who has threads: slender, the BLAS it may stand on, faiss and whatever else has OpenMP.
+# Whose threads to set: slender's, those of its BLAS, and of faiss and others that use OpenMP.
 POOLS = ("SLENDER_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
+# Options in their groups, as the help of a command shows them.
+of_data: Any = partial(typer.Option, rich_help_panel="Data")
+of_output: Any = partial(typer.Option, rich_help_panel="Output")
+
+Rows = Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm .pq, or a folder.")]
+Labels = Annotated[
+    Path | None, typer.Argument(help="Labels: .npy .txt .csv; not needed where X holds them.")
+]
+ValY = Annotated[Path | None, of_data(help="Labels of --val.")]
+ModelOut = Annotated[Path, of_output("--out", "-o", help="The model file to write.")]
 Json = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE", help="Write the results as JSON; - is standard output."),
+    of_output("--json", metavar="FILE", help="Write the results as JSON; - is standard output."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary and no progress.")]
+Plot = Annotated[
+    Path | None, of_output(help="Write a figure: .png, .pdf or .svg (needs matplotlib).")
+]
+Quiet = Annotated[bool, of_output("--quiet", "-q", help="Print no summary and no progress.")]
 
 
 def _use_threads(context: typer.Context, count: int | None) -> int | None:
     """For this command, in the environment: libraries read it there, when they are first loaded."""
     if count is not None:
         if count < 1:
-            raise ValueError(f"--threads {count}: there is one at least")
+            raise ValueError(f"--threads {count}: give a number from 1 on")
         before = {name: os.environ.get(name) for name in POOLS}
         os.environ.update(dict.fromkeys(POOLS, str(count)))
         context.call_on_close(lambda: _restore(before))
@@ -49,50 +63,8 @@ Threads = Annotated[
     typer.Option(
         "--threads",
         callback=_use_threads,
-        help="To work with; SLENDER_NUM_THREADS, else one for each core.",
+        help="Number of threads.  If not given: SLENDER_NUM_THREADS, or one for each core.",
     ),
-]
-
-# Of experiments, in `run` and `compare`.
-Epochs = Annotated[int | None, typer.Option(help="Times over the training rows; 10.")]
-Mu = Annotated[float | None, typer.Option(help="Penalty mu/2 ‖W‖² beside the mean loss; 0.01.")]
-InitLr = Annotated[
-    float | None, typer.Option(help="First step; each optimiser's own rule, if not given.")
-]
-BatchSize = Annotated[int | None, typer.Option(help="Rows a step (sgd, bcfw); 64.")]
-Schedule = Annotated[str | None, typer.Option(help="constant, sqrt or optimal (sgd); sqrt.")]
-Average = Annotated[
-    bool | None, typer.Option("--average/--no-average", help="Average the iterates.")
-]
-Intercept = Annotated[
-    bool | None,
-    typer.Option("--intercept/--no-intercept", help="Fit one; if not given, none."),
-]
-Loss = Annotated[
-    str | None,
-    typer.Option(
-        help="logistic, calibrated_hinge or squared (slnd, sgd-ovr, sgdqn, olbfgs for logistic)."
-    ),
-]
-Negatives = Annotated[
-    str | None,
-    typer.Option(help="Per positive, drawn in each epoch, or all (the same, and for svm); all."),
-]
-Prior = Annotated[str | None, typer.Option(help="empirical or uniform, with --negatives.")]
-Rank = Annotated[int | None, typer.Option(help="Directions of curvature (slnd).")]
-HessianSamples = Annotated[int | None, typer.Option(help="Rows the curvature looks at (slnd).")]
-Damping = Annotated[
-    float | None, typer.Option(help="Added to the curvature, in mean eigenvalues (slnd).")
-]
-Preprocess = Annotated[
-    str,
-    typer.Option(help="none, or standard: columns, then rows, scaled (Bordes and Bottou 2008)."),
-]
-DataDir = Annotated[
-    Path | None, typer.Option(help="The folder of mnist/ or fashion-mnist/; else SLENDER_DATA.")
-]
-Plot = Annotated[
-    Path | None, typer.Option(help="A figure to write: .png, .pdf or .svg (needs matplotlib).")
 ]
 
 WIDE = 160  # columns at least: a terminal folds a line, but a table's cells would be cut
@@ -192,12 +164,37 @@ def show(*things: Any) -> None:
         console.print(*things, sep="\n")
 
 
-def number_or_word(text: str | None) -> float | str | None:
+def number_or_word(text: str, number: type[int] | type[float] = float) -> float | str:
     """1 or all; a word is judged where it is used."""
     try:
-        return None if text is None else float(text)
+        return number(text)
     except ValueError:
         return text
+
+
+def read_grid(flag: str, text: str, usual: int | None = None) -> int | list[float]:
+    """0.01,0.1 -> these;  1e-3:1e3:7 -> seven, evenly in the logarithm;  45 -> 45, if `usual`."""
+    if usual is not None and text.strip().isdecimal():
+        return int(text)
+    try:
+        values = _between(*text.split(":")) if ":" in text else [float(v) for v in text.split(",")]
+        if not all(0 < value < math.inf for value in values):
+            raise ValueError
+    except (TypeError, ValueError) as error:
+        number = "" if usual is None else f"a number of values ({usual}), "
+        raise ValueError(
+            f"{flag} {text}: give {number}a list (0.01,0.1,1) or lowest:highest:number "
+            "(1e-3:1e3:7), every one a number > 0"
+        ) from error
+    return values
+
+
+def _between(lowest: str, highest: str, number: str) -> list[float]:
+    """Numbers from the lowest to the highest, evenly in their logarithm."""
+    low, high, n = float(lowest), float(highest), int(number)
+    if not (0 < low < high < math.inf and n > 1):
+        raise ValueError
+    return [low * (high / low) ** (k / (n - 1)) for k in range(n)]
 
 
 def facts(pairs: dict[str, str]) -> Any:
@@ -211,7 +208,7 @@ def facts(pairs: dict[str, str]) -> Any:
 
 
 def columns(rows: Iterable[Mapping[str, Any]], wanted: Columns) -> Any:
-    """A table with a line a row; a column in which no row has anything is left out."""
+    """A table with one line per row; a column in which no row has anything is left out."""
     from rich.table import Table
 
     lines = [[cell(row.get(name), style) for name, style in wanted.values()] for row in rows]

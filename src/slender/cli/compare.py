@@ -1,41 +1,29 @@
 """slender compare: optimisers x data sets x seeds; with --sizes, x numbers of training rows."""
 
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .common import (
-    Average,
-    BatchSize,
-    Damping,
-    DataDir,
-    Epochs,
-    HessianSamples,
-    InitLr,
-    Intercept,
     Interrupted,
     Json,
-    Loss,
-    Mu,
-    Negatives,
     Plot,
-    Prior,
     Quiet,
-    Rank,
-    Schedule,
     Threads,
     check_outputs,
     check_plot,
     columns,
     finite,
     interruptible,
-    number_or_word,
+    of_data,
+    of_output,
+    read_grid,
     say,
     show,
     write_json,
 )
+from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .progress import progress_of_fits
 
 COLUMNS = {  # heading -> name in a row of the summary, format
@@ -58,55 +46,34 @@ SIZES = {
 
 
 def compare(
-    dataset: Annotated[
-        str,
-        typer.Option(
-            help="One or more, with commas: digits, mini-mnist, mnist, fashion-mnist, files."
-        ),
-    ] = "digits",
-    opt: Annotated[
-        str | None,
-        typer.Option(help="Some of gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank, bcfw."),
-    ] = None,
-    obj: Annotated[
-        str | None, typer.Option(help="logistic, svm or both; each optimiser's own, if not given.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="orders or practical; options that are given win.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="How many: 0, 1, ...")] = 1,
+    *,
+    dataset: Dataset = "digits",
     sizes: Annotated[
-        str | None, typer.Option(help="Numbers of training rows, as 1000,3000,10000.")
+        str | None,
+        of_data(help="Numbers of training rows to fit to, such as 1000,3000,10000."),
+    ] = None,
+    preprocess: Preprocess = None,
+    data_dir: DataDir = None,
+    opt: Annotated[str | None, OPT] = None,
+    obj: Obj = None,
+    preset: Annotated[
+        str | None,
+        of_optimiser(
+            help="orders or practical: which optimisers, with which options; those given win."
+        ),
     ] = None,
     rates: Annotated[
         str | None,
-        typer.Option(
-            help="First steps to choose from: how many (10), a list (0.01,0.1) or "
+        of_optimiser(
+            help="First steps to choose from: a number of them (10), a list (0.01,0.1) or "
             "lowest:highest:number."
         ),
     ] = None,
-    epochs: Epochs = None,
-    mu: Mu = None,
-    init_lr: InitLr = None,
-    batch_size: BatchSize = None,
-    schedule: Schedule = None,
-    average: Average = None,
-    intercept: Intercept = None,
-    loss: Loss = None,
-    negatives: Negatives = None,
-    prior: Prior = None,
-    rank: Rank = None,
-    hessian_samples: HessianSamples = None,
-    damping: Damping = None,
-    preprocess: Annotated[
-        str | None,
-        typer.Option(
-            help="none, or standard: columns, then rows, scaled (Bordes and Bottou 2008)."
-        ),
-    ] = None,
-    data_dir: DataDir = None,
+    settings: dict[str, Any],
+    seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 1,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the fits that the file of --json holds.")
+        bool,
+        of_output("--resume", help="Continue with the fits that the file of --json holds."),
     ] = False,
     json: Json = None,
     plot: Plot = None,
@@ -115,8 +82,9 @@ def compare(
 ) -> None:
     """Fit several optimisers to several data sets and compare what they reach, and when.
 
-    An option goes to the optimisers that have it.  Objectives are exact, accuracies are those of
-    the last epoch, figures are means over the seeds.
+    --opt, --obj and --dataset take several names, with commas between them.  An option goes to the
+    optimisers that have it.  Objectives are exact, accuracies are those of the last pass, figures
+    are means over the seeds.
     """
     check_outputs(json, plot)
     check_plot(plot)
@@ -124,26 +92,24 @@ def compare(
     from ..lab.optimisers import Options
     from ..lab.sources import PREPROCESSING, needs_folder
 
-    given = {"opt": opt, "obj": obj, "rates": rates, "epochs": epochs, "mu": mu}
-    given |= {"init_lr": init_lr, "batch_size": batch_size, "schedule": schedule}
-    given |= {"average": average, "intercept": intercept, "preprocess": preprocess}
-    given |= {"loss": loss, "negatives": number_or_word(negatives), "prior": prior}
-    given |= {"rank": rank, "hessian_samples": hessian_samples, "damping": damping}
+    words = {"opt": opt, "obj": obj, "rates": rates, "preprocess": preprocess}
+    given = {**settings, **{name: word for name, word in words.items() if word is not None}}
     asked = _with_preset(given, preset, comparison.PRESETS)
-    if init_lr is not None and rates is not None:
-        raise ValueError("--init-lr and --rates exclude each other; give one of them")
+    if "step" in given and "rates" in given:
+        raise ValueError("--step and --rates exclude each other; give one of them")
     names = _words("--dataset", dataset)
     if data_dir is not None and not any(needs_folder(name) for name in names):
         raise ValueError(f"--data-dir is not used by --dataset {dataset}; remove it")
-    if asked["preprocess"] not in (None, *PREPROCESSING):
+    preprocess = asked.pop("preprocess", "none")
+    if preprocess not in PREPROCESSING:
         raise ValueError(f"--preprocess {preprocess} is not one of {', '.join(PREPROCESSING)}")
     if seeds < 1:
-        raise ValueError(f"--seeds {seeds}: there is one at least")
+        raise ValueError(f"--seeds {seeds}: give a number from 1 on")
     contenders, reasons = comparison.contenders(
-        _words("--opt", asked["opt"]),
-        _words("--obj", asked["obj"]) if asked["obj"] else (),
-        Options.of(asked),
-        None if asked["rates"] is None else _rates(asked["rates"]),
+        _words("--opt", asked.pop("opt")),
+        _words("--obj", asked.pop("obj")) if "obj" in asked else (),
+        options=Options(**{name: of for name, of in asked.items() if name != "rates"}),
+        rates=_rates(asked["rates"]) if "rates" in asked else None,
     )
     _check_used(contenders, given)
     plan = comparison.Plan(
@@ -151,7 +117,7 @@ def compare(
         contenders,
         seeds,
         () if sizes is None else _sizes(sizes),
-        asked["preprocess"] or "none",
+        preprocess,
         None if data_dir is None else str(data_dir),
     )
     for reason in reasons:
@@ -172,16 +138,17 @@ def compare(
 def _with_preset(
     given: dict[str, Any], preset: str | None, presets: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
+    """What was given, and the preset's for the rest."""
     if preset is None:
-        if given["opt"] is None:
+        if "opt" not in given:
             raise ValueError("--opt or --preset says what is compared; see slender compare --help")
-        return given
+        return dict(given)
     if preset not in presets:
         raise ValueError(f"--preset {preset} is not one of {', '.join(presets)}")
-    base = dict(presets[preset])
-    if given["init_lr"] is not None:
-        base.pop("rates", None)
-    return {name: base.get(name) if value is None else value for name, value in given.items()}
+    asked = {**presets[preset], **given}
+    if "step" in given:
+        asked.pop("rates", None)
+    return asked
 
 
 def _check_used(contenders: Any, given: dict[str, Any]) -> None:
@@ -190,7 +157,7 @@ def _check_used(contenders: Any, given: dict[str, Any]) -> None:
 
     for name in ("rates", *vars(contenders[0].options)):
         options = [getattr(each.options, name, each.rates) for each in contenders]
-        if given[name] is not None and all(option is None for option in options):
+        if name in given and all(option is None for option in options):
             who = ", ".join(dict.fromkeys(each.opt for each in contenders))
             raise ValueError(f"{flag(name)} is used by none of {who}; remove it")
 
@@ -213,27 +180,13 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def _rates(text: str) -> Any:
-    """10 -> so many over the usual range;  0.01,0.1 -> these;  1e-3:1:4 -> evenly in the log."""
+    """10 -> as many over the usual range;  0.01,0.1 or 1e-3:1:4 -> these."""
     from ..lab.comparison import Rates
 
-    try:
-        if text.strip().isdecimal():
-            rates = Rates(count=int(text))
-        elif ":" in text:
-            low, high, number = text.split(":")
-            ratio, n = float(high) / float(low), int(number)
-            steps = range(n)
-            rates = Rates(tuple(float(low) * ratio ** (k / (n - 1)) for k in steps))
-        else:
-            rates = Rates(tuple(float(word) for word in text.split(",")))
-        if not len(rates) or not all(0 < rate < math.inf for rate in rates.values):
-            raise ValueError
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError(
-            f"--rates {text}: give how many (10), a list (0.01,0.1) or lowest:highest:number "
-            "(1e-3:1:7), every rate a number > 0"
-        ) from error
-    return rates
+    found = read_grid("--rates", text, usual=10)
+    if found == 0:
+        raise ValueError("--rates 0: give a number of values from 1 on")
+    return Rates(count=found) if isinstance(found, int) else Rates(tuple(found))
 
 
 # -- the work --------------------------------------------------------------------------------------
@@ -264,7 +217,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
         def watch(event: Any) -> None:
             if "reason" in event:
                 where = event["dataset"] + (f", {event['size']:,} rows" if event["size"] else "")
-                say(f"{event['opt'] or 'everyone'} left out on {where}: {event['reason']}")
+                say(f"{event['opt'] or 'every optimiser'} left out on {where}: {event['reason']}")
             else:
                 advance(event, None)
 
@@ -274,7 +227,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
             ledger.lock.acquire()  # no write is cut short, and none begins
             kept = json is not None and json != "-" and ledger.fits
             raise Interrupted(
-                f"{len(ledger.fits)} fits are in {json}; the same with --resume goes on"
+                f"{len(ledger.fits)} fits are in {json}; the same command with --resume continues"
                 if kept
                 else "nothing was written"
             ) from stop
@@ -299,12 +252,17 @@ def _earlier(json: str | None, resume: bool) -> list[Any]:
     path = None if json in (None, "-") else Path(str(json))
     if path is None:
         if resume:
-            raise ValueError("--resume goes on with the file of --json; name it")
+            raise ValueError("--resume continues the file of --json; name it")
         return []
     held = _held(path)
     if resume:
         if held is None and path.exists():
             raise FileError(f"{path}: not a file of slender compare; --resume needs one")
+        if held and not _ours(held["fits"]):
+            raise FileError(
+                f"{path}: written by another version of slender, whose options have other names; "
+                "give --json another name, and no --resume, to fit them again"
+            )
         if held and held.get("checksum") != checksum(held["fits"]):
             raise FileError(
                 f"{path}: its fits are not as they were written (checksum differs); give --json "
@@ -314,9 +272,16 @@ def _earlier(json: str | None, resume: bool) -> list[Any]:
     if held and not held["finished"]:
         raise FileError(
             f"{path}: holds an unfinished comparison, {len(held['fits'])} of {held['planned']} "
-            "fits; --resume goes on with it, or name another file"
+            "fits; --resume continues it, or name another file"
         )
     return []
+
+
+def _ours(fits: list[Any]) -> bool:
+    """Are the fits known by the options of this version?"""
+    from ..lab.optimisers import Options
+
+    return all(fit["options"].keys() <= Options.__dataclass_fields__.keys() for fit in fits)
 
 
 def _held(path: Path) -> Any:
@@ -373,7 +338,7 @@ def _report(results: dict[str, Any]) -> list[Any]:
         things.append("")
     for choice in results["choices"]:
         size = "" if choice["size"] is None else f", {choice['size']:,} rows"
-        edge = ", the last of those tried: give --rates further out" if choice["at_edge"] else ""
+        edge = ", the last one tried: give --rates a wider range" if choice["at_edge"] else ""
         things.append(
             f"{choice['opt']} on {choice['dataset']}{size}: first step {choice['chosen']:.3g}, "
             f"the best of {len(choice['rates'])}{edge}"

@@ -12,35 +12,39 @@ from .progress import progress_of_rows
 
 def compress(
     X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: .pq.")],
-    dsq: Annotated[
-        int | None, typer.Option("--dsq", help="Numbers a byte stands for; 16 if not given.")
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .pq file to write.")],
+    d_sq: Annotated[
+        int | None, typer.Option("--dsq", help="Features per byte.  If not given: 16.")
     ] = None,
-    nsq: Annotated[int | None, typer.Option("--nsq", help="Or bytes a row.")] = None,
+    n_sq: Annotated[
+        int | None, typer.Option("--nsq", help="Bytes per row, instead of --dsq.")
+    ] = None,
     like: Annotated[
         Path | None,
-        typer.Option(help="Codebooks of this .pq file: for rows that go with those (a test set)."),
+        typer.Option(
+            help="Use the codebooks of this .pq file, as for the test set that goes with it."
+        ),
     ] = None,
     training_rows: Annotated[
-        int | None, typer.Option(help="Rows the codebooks are learned on; 65,536.")
+        int | None, typer.Option(help="Rows to learn the codebooks on.  If not given: 65,536.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the draw of rows and of k-means; 0.")] = None,
+    random_state: Annotated[
+        int | None,
+        typer.Option("--seed", help="Seed of the draw of rows and of k-means.  If not given: 0."),
+    ] = None,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Compress rows by product quantisation."""
-    settings = {"d_sq": dsq, "n_sq": nsq, "training_rows": training_rows, "random_state": seed}
+    settings = {"d_sq": d_sq, "n_sq": n_sq, "training_rows": training_rows}
+    settings["random_state"] = random_state
     given = {name: value for name, value in settings.items() if value is not None}
     if out.suffix.lower() != ".pq":
         raise ValueError(f"--out {out}: compressed rows are read back by their suffix; name it .pq")
     if like is not None and given:
-        flags = {"d_sq": "--dsq", "n_sq": "--nsq", "random_state": "--seed"}
-        first = next(iter(given))
-        raise ValueError(
-            f"--like takes the codebooks of {like} as they are; leave "
-            f"{flags.get(first, '--training-rows')} away"
-        )
+        name, value = next(iter(given.items()))
+        raise ValueError(f"--like takes the codebooks of {like} as they are; remove {name}={value}")
     if like is None:
         given = {"random_state": 0, **given}
     check_outputs(out, json)

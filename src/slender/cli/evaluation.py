@@ -78,7 +78,7 @@ def evaluate(model: Any, X: Any, y: NDArray[Any]) -> Scores:
     check_length(len(y), X.shape[0])
     multilabel = bool(model.multilabel_)
     if multilabel != (y.ndim == 2):
-        kind = "an indicator matrix" if multilabel else "one label a row"
+        kind = "an indicator matrix" if multilabel else "one label per row"
         raise ValueError(f"the model was fitted on {kind}; give y of the same kind")
     C = len(model.classes_)
     k = TOP if C >= TOP else 1
@@ -108,7 +108,7 @@ def evaluate(model: Any, X: Any, y: NDArray[Any]) -> Scores:
 
 
 def calibration(model: Any, X: Any, y: NDArray[Any]) -> float | None:
-    """The expected calibration error; None for a model without probabilities of one class a row."""
+    """The expected calibration error; None without probabilities of one class per row."""
     if model.multilabel_ or not hasattr(model, "predict_proba"):
         return None
     truth = _places(y, model.classes_)

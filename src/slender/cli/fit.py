@@ -5,146 +5,47 @@ from typing import Annotated, Any
 
 import typer
 
+from ..registry import METHODS
 from .common import (
     Ending,
     Interrupted,
     Json,
+    Labels,
+    ModelOut,
     Quiet,
+    Rows,
     Threads,
+    ValY,
     check_outputs,
     facts,
     interruptible,
-    number_or_word,
+    of_data,
     relative_gap,
     show,
     write_json,
 )
 from .progress import Bar, progress_of_gap, progress_of_passes
+from .settings import Choice
 
-METHODS = {
-    "logistic": "LogisticClassifier",
-    "slnd": "SLNDClassifier",
-    "sgd": "SGDClassifier",
-    "sgdqn": "SGDQNClassifier",
-    "olbfgs": "OLBFGSClassifier",
-    "gd": "GDClassifier",
-    "larank": "LaRankClassifier",
-    "bcfw": "BCFWClassifier",
-    "tracenorm": "TraceNormClassifier",
-}
+BY_METHOD = Choice("--method", "logistic", METHODS)
+
 LAST = 5  # accuracies on --val that the summary shows
 
 
 def fit(
-    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm, or a folder.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
-    y: Annotated[
-        Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
-    ] = None,
-    method: Annotated[
-        str, typer.Option(help="logistic, slnd, sgd, sgdqn, olbfgs, gd, larank, bcfw or tracenorm.")
-    ] = "logistic",
-    C: Annotated[
-        float | None,
-        typer.Option("--C", help="Weight of the loss, as scikit-learn's (logistic, larank)."),
-    ] = None,
-    lam: Annotated[
-        float | None, typer.Option(help="L2 penalty, 1/(n C) (sgd, sgdqn, olbfgs, gd, bcfw).")
-    ] = None,
-    lambda1: Annotated[
-        float | None,
-        typer.Option("--lambda1", help="Trace norm; 0.003 of where W = 0 (tracenorm)."),
-    ] = None,
-    lambda2: Annotated[
-        float | None, typer.Option("--lambda2", help="Squared norm beside it (tracenorm).")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Stop by the paper's conditions instead (tracenorm).")
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(help="Relative gap to stop at (logistic, gd, larank, bcfw, tracenorm)."),
-    ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(help="Passes (logistic) or steps (tracenorm) at most.")
-    ] = None,
-    passes: Annotated[
-        int | None, typer.Option(help="Times over the data (not logistic, not tracenorm).")
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(help="logistic, hinge, cross_entropy ... (slnd, sgd, sgdqn, olbfgs, gd)."),
-    ] = None,
-    step: Annotated[
-        str | None,
-        typer.Option(help="auto, theory (slnd), lipschitz (gd) or a number (also sgd, olbfgs)."),
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows a step (sgd, bcfw).")] = None,
-    schedule: Annotated[
-        str | None, typer.Option(help="constant, sqrt or optimal steps (sgd).")
-    ] = None,
-    negatives: Annotated[
-        str | None, typer.Option(help="Negatives per positive, or all (slnd, sgd, sgdqn, olbfgs).")
-    ] = None,
-    average: Annotated[
-        bool | None,
-        typer.Option(
-            "--average/--no-average", help="Average the iterates (slnd, sgd, sgdqn, olbfgs, bcfw)."
-        ),
-    ] = None,
-    rank: Annotated[int | None, typer.Option(help="Directions of curvature (slnd).")] = None,
-    hessian_samples: Annotated[
-        int | None, typer.Option(help="Rows the curvature looks at (slnd).")
-    ] = None,
-    damping: Annotated[
-        float | None, typer.Option(help="Added to the curvature (slnd, olbfgs).")
-    ] = None,
-    curvature: Annotated[
-        str | None, typer.Option(help="lowrank, diagonal or identity (slnd).")
-    ] = None,
-    variant: Annotated[
-        str | None, typer.Option(help="corrected, gauss_newton, 2008 or 2008_literal (sgdqn).")
-    ] = None,
-    t0: Annotated[
-        str | None, typer.Option("--t0", help="auto or a number (sgdqn, olbfgs).")
-    ] = None,
-    period: Annotated[
-        str | None, typer.Option(help="Steps between updates of the scaling, or auto (sgdqn).")
-    ] = None,
-    memory: Annotated[int | None, typer.Option(help="Secant pairs kept (olbfgs).")] = None,
-    reprocess: Annotated[
-        bool | None,
-        typer.Option("--reprocess/--no-reprocess", help="Visit support patterns too (larank)."),
-    ] = None,
-    adaptive: Annotated[
-        bool | None,
-        typer.Option("--adaptive/--no-adaptive", help="Draw the kind of the next step (larank)."),
-    ] = None,
-    active: Annotated[
-        bool | None,
-        typer.Option("--active/--no-active", help="Visit only rows that add to the gap (larank)."),
-    ] = None,
-    inner: Annotated[int | None, typer.Option(help="Moves on a row at a time (larank).")] = None,
-    intercept: Annotated[
-        bool | None,
-        typer.Option(
-            "--intercept/--no-intercept",
-            help="Fit an intercept (default: yes, except for tracenorm).",
-        ),
-    ] = None,
-    class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
-    prior: Annotated[
-        str | None, typer.Option(help="empirical or uniform (slnd, sgd, sgdqn, olbfgs).")
-    ] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(help="Reported: estimate, or exact, slower (slnd, sgd, sgdqn, olbfgs)."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    X: Rows,
+    y: Labels = None,
+    *,
     val: Annotated[
-        Path | None, typer.Option(help="Rows, or a folder, to report accuracy on after each pass.")
+        Path | None,
+        of_data(help="Rows, or a folder, on which to report accuracy after each pass."),
     ] = None,
-    val_y: Annotated[Path | None, typer.Option(help="Labels of --val.")] = None,
+    val_y: ValY = None,
+    method: Annotated[
+        str, typer.Option(help="Chooses the estimator.", rich_help_panel="Method")
+    ] = BY_METHOD.default,
+    settings: dict[str, Any],
+    out: ModelOut,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -153,42 +54,7 @@ def fit(
     check_outputs(out, json)
     if val_y is not None and val is None:
         raise ValueError("--val-y without --val; give the rows as well")
-    options = {
-        "C": C,
-        "lam": lam,
-        "lambda1": lambda1,
-        "lambda2": lambda2,
-        "epsilon": epsilon,
-        "tol": tol,
-        "max_iter": max_iter,
-        "passes": passes,
-        "loss": loss,
-        "step": number_or_word(step),
-        "batch_size": batch_size,
-        "schedule": schedule,
-        "negatives": number_or_word(negatives),
-        "average": average,
-        "rank": rank,
-        "hessian_samples": hessian_samples,
-        "damping": damping,
-        "curvature": curvature,
-        "variant": variant,
-        "t0": number_or_word(t0),
-        "period": _integer_or_word(period),
-        "memory": memory,
-        "reprocess": reprocess,
-        "adaptive": adaptive,
-        "active": active,
-        "inner": inner,
-        "fit_intercept": intercept,
-        "class_weight": class_weight,
-        "prior": prior,
-        "objective": objective,
-        "random_state": seed,
-    }
-    model = _estimator(
-        method, {name: value for name, value in options.items() if value is not None}
-    )
+    model = METHODS[method].load()(**settings)
 
     from ..files import read_dataset
     from ..model import save_model
@@ -209,7 +75,7 @@ def fit(
         "command": "fit",
         "model": str(out),
         "method": method,
-        "seed": seed,
+        "seed": settings["random_state"],
         "settings": settings_of(model),
         "finished": not ending.ended,
         **summary(model, data[0]),
@@ -234,35 +100,11 @@ def fit_watched(model: Any, data: Any, watched: Any = None, callbacks: Any = ())
     return model.set_params(callbacks=None)
 
 
-def _estimator(method: str, options: dict[str, Any]) -> Any:
-    """The estimator with these settings; one it does not have is an error, never ignored."""
-    import slender
-
-    if method not in METHODS:
-        raise ValueError(f"--method {method} is not one of {', '.join(METHODS)}")
-    classes = {name: getattr(slender, METHODS[name]) for name in METHODS}
-    settings = {}
-    for option, value in options.items():
-        able = [name for name, cls in classes.items() if option in cls._get_param_names()]
-        if method not in able:
-            flag = "--" + option.replace("_", "-")
-            raise ValueError(f"method {method} does not support {flag}: use --method {able[0]}")
-        settings[option] = value
-    return classes[method](**settings)
-
-
 def _bar(title: str, model: Any, quiet: bool) -> Bar:
-    """Of passes, where their number is set; else of the gap on its way to tol."""
-    if hasattr(model, "passes"):
-        return progress_of_passes(title, model.passes, quiet)
-    return progress_of_gap(title, model.tol, quiet)
-
-
-def _integer_or_word(text: str | None) -> int | str | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        return text
+    """Of the gap on its way to tol, where a proof is asked for; else of the passes."""
+    if getattr(model, "tol", None) is not None:
+        return progress_of_gap(title, model.tol, quiet)
+    return progress_of_passes(title, model.passes, quiet)
 
 
 def summary(model: Any, X: Any) -> dict[str, Any]:
@@ -293,7 +135,7 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         "classes": f"{results['classes']:,}",
         "passes": f"{results['passes']:g}",
         "seconds": f"{results['seconds']:.2f}",
-        "throughput": f"{results['rows_per_second']:,.0f} rows a second",
+        "throughput": f"{results['rows_per_second']:,.0f} rows per second",
         "objective": f"{results['objective']:.5g}",
     }
     if "gap" in results:

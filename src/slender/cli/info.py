@@ -6,14 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..registry import ESTIMATORS
 from .common import Json, check_outputs, facts, relative_gap, show, write_json
-from .fit import METHODS
 
-COMMANDS = {
-    **{estimator: f"fit --method {method}" for method, estimator in METHODS.items()},
-    "LinearProbe": "path",
-    "TraceNormProbe": "path --penalty trace",
-}
 PENALTIES = ("C", "lambda1", "lambda2")  # by which a path's records are told apart
 SAID = ("gap_", "multilabel_", "n_features_in_", "n_iter_", "objective_")  # on lines of their own
 SHOWN = 8  # names of classes
@@ -72,10 +67,10 @@ def _validation(values: dict[str, Any]) -> dict[str, float] | None:
 
 def _lines(results: dict[str, Any]) -> dict[str, str]:
     classes, last = results["classes"], ", ..." * (len(results["classes"]) > SHOWN)
-    kind = " (any number of them a row)" if results["multilabel"] else ""
+    kind = " (any number of them per row)" if results["multilabel"] else ""
     names = ", ".join(map(str, classes[:SHOWN]))
     lines = {
-        "method": f"{results['estimator']}, of slender {COMMANDS[results['estimator']]}",
+        "method": f"{results['estimator']}, of slender {ESTIMATORS[results['estimator']].command}",
         "classes": f"{len(classes):,}{kind}: {names}{last}",
         "features": f"{results['features']:,}, weights in {results['dtype']}",
         "settings": _pairs(results["settings"]),

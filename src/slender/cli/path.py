@@ -1,4 +1,4 @@
-"""slender path: a probe for every penalty, and the one that does best on rows kept aside."""
+"""slender path: a probe for every penalty, and the one that does best on held-out rows."""
 
 import math
 from pathlib import Path
@@ -6,23 +6,32 @@ from typing import Annotated, Any
 
 import typer
 
+from ..registry import PROBES
 from .common import (
     Ending,
     Interrupted,
     Json,
+    Labels,
+    ModelOut,
+    Plot,
     Quiet,
+    Rows,
     Threads,
+    ValY,
     check_outputs,
     check_plot,
     facts,
     interruptible,
+    of_data,
     relative_gap,
     show,
     write_json,
 )
 from .progress import Bar, progress_of_path
+from .settings import Choice
 
-HELD_OUT = 0.1  # of the rows, where nothing else is said
+BY_PENALTY = Choice("--penalty", "l2", PROBES)
+HELD_OUT = 0.1  # share of the rows, if nothing else is said
 L2 = {"C": ("C", ".3g")}  # heading -> name in a record, format
 TRACE = {
     "lambda1": ("lambda1", ".3g"),
@@ -41,119 +50,45 @@ COLUMNS = {
 COST = {"passes": ("passes", ".0f"), "seconds": ("seconds", ".2f")}
 
 CHOSEN = ("C", "lambda1", "lambda2", "rank")
-ONLY = {  # options of one penalty alone
-    "l2": ("--cs", "--scale", "--full", "--calibrate"),
-    "trace": ("--n-lambda1", "--n-lambda2", "--alpha", "--lambda1s", "--lambda2s"),
-}
 
 
 def path(
-    X: Annotated[
-        Path,
-        typer.Argument(help="Rows: .npy .npz .safetensors .svm, or a folder (its train part)."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
-    y: Annotated[
-        Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
-    ] = None,
-    penalty: Annotated[
-        str, typer.Option(help="l2: one C; trace: the trace norm's lambda1 and lambda2, low rank.")
-    ] = "l2",
-    cs: Annotated[
-        str | None,
-        typer.Option(
-            help="How many C from 1e-6 to 1e5; or a list, 0.01,0.1,1; or lowest:highest:number; 45."
-        ),
-    ] = None,
-    n_lambda1: Annotated[
-        int | None, typer.Option("--n-lambda1", help="How many lambda1 (trace); 10.")
-    ] = None,
-    n_lambda2: Annotated[
-        int | None, typer.Option("--n-lambda2", help="How many lambda2 (trace); 10.")
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Ratio of one lambda to the one before (trace).")
-    ] = None,
-    lambda1s: Annotated[
-        str | None,
-        typer.Option("--lambda1s", help="These, 0.01,0.001, or lowest:highest:number (trace)."),
-    ] = None,
-    lambda2s: Annotated[
-        str | None, typer.Option("--lambda2s", help="The same of lambda2 (trace).")
-    ] = None,
+    X: Rows,
+    y: Labels = None,
+    *,
     val: Annotated[
         Path | None,
-        typer.Option(help="Rows to choose C on, or a folder with X_val.npy, y_val.npy."),
+        of_data(help="Rows to choose the penalty on, or a folder with X_val.npy and y_val.npy."),
     ] = None,
-    val_y: Annotated[Path | None, typer.Option(help="Labels of --val.")] = None,
+    val_y: ValY = None,
     validation: Annotated[
-        float | None, typer.Option(help=f"Share of the rows to choose C on; {HELD_OUT}.")
+        float | None,
+        of_data(help=f"Share of the rows to choose the penalty on.  If not given: {HELD_OUT}."),
     ] = None,
-    cv: Annotated[int | None, typer.Option(help="Folds of a cross-validation instead.")] = None,
-    shots: Annotated[int | None, typer.Option(help="Rows of each class to fit on.")] = None,
-    scale: Annotated[str | None, typer.Option(help="none, l2 or standard.")] = None,
-    select: Annotated[
-        str | None,
-        typer.Option(
-            help="What chooses: auto, accuracy, balanced_accuracy, log_loss or a scikit-learn "
-            "scorer, f1_macro."
-        ),
+    cv: Annotated[
+        int | None,
+        of_data(help="Number of folds of a cross-validation, instead."),
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Every C; do not stop past the best.")
-    ] = False,
-    no_refit: Annotated[
-        bool, typer.Option("--no-refit", help="Keep the validation rows out of the final fit.")
-    ] = False,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Fit a temperature of the probabilities.")
-    ] = False,
-    intercept: Annotated[
-        bool | None,
-        typer.Option("--intercept/--no-intercept", help="Fit one; l2: yes, trace: no."),
-    ] = None,
-    class_weight: Annotated[str | None, typer.Option(help="balanced.")] = None,
-    tol: Annotated[float | None, typer.Option(help="Relative gap to stop at.")] = None,
-    max_iter: Annotated[int | None, typer.Option(help="Passes at most, for each C.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
-    plot: Annotated[
-        Path | None, typer.Option(help="A figure to write: .png, .pdf or .svg (needs matplotlib).")
-    ] = None,
+    penalty: Annotated[
+        str, typer.Option(help="Chooses the probe.", rich_help_panel="Penalty")
+    ] = BY_PENALTY.default,
+    settings: dict[str, Any],
+    out: ModelOut,
+    plot: Plot = None,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a probe for every penalty, choose one on rows kept aside, write the model.
+    """Fit a probe for every penalty, choose one on held-out rows, write the model.
 
     Where X is a folder, only its train part is fitted and chosen on; its test part, if it has one,
     is scored once, at the end.
     """
     check_outputs(out, json, plot)
     check_plot(plot)
-    options: dict[str, Any] = {
-        "n_lambda1": n_lambda1,
-        "n_lambda2": n_lambda2,
-        "alpha": alpha,
-        "lambda1s": None if lambda1s is None else _read_values("--lambda1s", lambda1s),
-        "lambda2s": None if lambda2s is None else _read_values("--lambda2s", lambda2s),
-        "shots": shots,
-        "scale": scale,
-        "refit": False if no_refit else None,
-        "select": select,
-        "full": full or None,
-        "calibrate": calibrate or None,
-        "fit_intercept": intercept,
-        "class_weight": class_weight,
-        "tol": tol,
-        "max_iter": max_iter,
-        "random_state": seed,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
-    _check_penalty(penalty, {**given, "cs": cs})
-    if penalty == "l2":
-        given["Cs"] = _read_cs("45" if cs is None else cs)
-
-    import slender
+    for name in ("lambda1", "lambda2"):
+        if f"n_{name}" in settings and f"{name}s" in settings:
+            raise ValueError(f"--n-{name} and --{name}s exclude each other; remove one of them")
 
     from ..files import read_dataset
     from ..lab.plots import plot_chosen
@@ -163,8 +98,7 @@ def path(
     data = read_dataset(X, y)
     held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv)
     test = _test_part(X)
-    Probe = slender.LinearProbe if penalty == "l2" else slender.TraceNormProbe
-    model = Probe(validation=held_out, **given)
+    model = PROBES[penalty].load()(validation=held_out, **settings)
     ending = Ending()
     with _bar(model, penalty, quiet) as advance:
         model.set_params(callbacks=[advance, ending])
@@ -178,7 +112,7 @@ def path(
         "features": data[0].shape[1],
         "classes": len(model.classes_),
         "penalty": penalty,
-        "seed": seed,
+        "seed": settings["random_state"],
         "settings": settings_of(model, validation=words),
         "select": model.select,
         "validation": words,
@@ -187,7 +121,7 @@ def path(
         "gap": float(model.gap_),
         "relative_gap": relative_gap({"gap": model.gap_, "objective": model.objective_}),
         "refit": bool(model.refit),
-        "temperature": float(model.temperature_) if calibrate else None,
+        "temperature": float(model.temperature_) if settings.get("calibrate") else None,
         "seconds": sum(record["seconds"] for record in (*model.path_, model.trace_[-1])),
         "path": [_row(record) for record in model.path_],
         "folds": [[_row(record) for record in fold] for fold in several],
@@ -223,19 +157,6 @@ def _chosen(model: Any, penalty: str) -> dict[str, Any]:
 # -- what is asked for -----------------------------------------------------------------------------
 
 
-def _check_penalty(penalty: str, given: dict[str, Any]) -> None:
-    """Raise on an option of the other penalty."""
-    if penalty not in ONLY:
-        raise ValueError(f"--penalty {penalty} is not one of {', '.join(ONLY)}")
-    other = "trace" if penalty == "l2" else "l2"
-    for flag in ONLY[other]:
-        if given.get(flag.removeprefix("--").replace("-", "_")) is not None:
-            raise ValueError(f"{flag} belongs to --penalty {other}; remove it")
-    for name in ("lambda1", "lambda2"):
-        if f"n_{name}" in given and f"{name}s" in given:
-            raise ValueError(f"--n-{name} and --{name}s exclude each other; leave one away")
-
-
 def _bar(model: Any, penalty: str, quiet: bool) -> Bar:
     if penalty == "trace":
         grids = ((model.n_lambda1, model.lambda1s), (model.n_lambda2, model.lambda2s))
@@ -243,34 +164,6 @@ def _bar(model: Any, penalty: str, quiet: bool) -> Bar:
         return progress_of_path("path", number, "pairs", ("lambda1", "lambda2"), quiet)
     number = model.Cs if isinstance(model.Cs, int) else len(set(model.Cs))
     return progress_of_path("path", number, "C", ("C",), quiet)
-
-
-def _read_cs(text: str) -> int | list[float]:
-    """45 -> 45;  0.01,0.1 -> [0.01, 0.1];  1e-3:1e3:7 -> seven, evenly in log C."""
-    if text.strip().isdecimal():
-        return int(text)
-    return _read_values("--cs", text, "how many (45), ")
-
-
-def _read_values(flag: str, text: str, or_else: str = "") -> list[float]:
-    try:
-        values = _between(*text.split(":")) if ":" in text else [float(v) for v in text.split(",")]
-        if not all(0 < value < math.inf for value in values):
-            raise ValueError
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{flag} {text}: give {or_else}a list (0.01,0.1,1) or lowest:highest:number "
-            "(1e-6:1e5:45), every one a number > 0"
-        ) from error
-    return values
-
-
-def _between(lowest: str, highest: str, number: str) -> list[float]:
-    """Numbers from the lowest to the highest, evenly in their logarithm."""
-    low, high, n = float(lowest), float(highest), int(number)
-    if not (0 < low < high < math.inf and n > 1):
-        raise ValueError
-    return [low * (high / low) ** (k / (n - 1)) for k in range(n)]
 
 
 def _validation(
@@ -284,7 +177,7 @@ def _validation(
     given = {"--val": val, "--validation": share, "--cv": cv}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
-        raise ValueError(f"{' and '.join(names)} exclude each other; choose C in one way")
+        raise ValueError(f"{' and '.join(names)} exclude each other; give one of them")
     if val_y is not None and val is None:
         raise ValueError("--val-y without --val; give the rows as well")
     if val is not None:
@@ -299,7 +192,7 @@ def _validation(
         return (rows, labels), f"{val}, {rows.shape[0]:,} rows"
     if cv is not None:
         if cv < 2:
-            raise ValueError(f"--cv {cv}: a cross-validation has two folds at least")
+            raise ValueError(f"--cv {cv}: a cross-validation has at least two folds")
         return cv, f"{cv} folds"
     share = HELD_OUT if share is None else share
     return share, f"{100 * share:g} % of the rows"

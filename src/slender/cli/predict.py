@@ -14,14 +14,16 @@ from .progress import Callback, progress_of_rows
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model that slender fit wrote.")],
-    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm.")],
+    model: Annotated[Path, typer.Argument(help="A model that slender wrote.")],
+    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm .pq.")],
     out: Annotated[
-        str, typer.Option("--out", "-o", help=".npy, .txt or .csv to write; - is standard output.")
+        str, typer.Option("--out", "-o", help="Write a .npy, .txt or .csv; - is standard output.")
     ] = "-",
-    top_k: Annotated[int | None, typer.Option(help="The k best classes, best first.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Predict the k best classes, best first.")
+    ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Probabilities, not labels; a .csv names classes.")
+        bool, typer.Option("--proba", help="Predict probabilities; a .csv names the classes.")
     ] = False,
     json: Json = None,
     threads: Threads = None,
@@ -47,7 +49,7 @@ def predict(
             "fit one that does, as --method logistic"
         )
     rows = read_matrix(X, fitted.n_features_in_)
-    wide = proba or (fitted.multilabel_ and top_k is None)  # a column a class
+    wide = proba or (fitted.multilabel_ and top_k is None)  # one column per class
     heading = fitted.classes_ if wide and suffix == ".csv" else None
     with progress_of_rows("predict", rows.shape[0], quiet or out == "-") as advance:
         answers = _answers(fitted, rows, top_k, proba, advance)
@@ -69,7 +71,7 @@ def predict(
 def _answers(
     model: Any, X: Any, top_k: int | None, proba: bool, advance: Callback
 ) -> Iterator[Any]:
-    """Arrays of answers, a block of rows at a time."""
+    """Arrays of answers, one block of rows at a time."""
     from ..estimators.validation import check_finite, read_rows
     from ..rows import blocks
 
@@ -104,7 +106,7 @@ def _write_text(path: Path, answers: Iterator[Any], heading: Any) -> None:
 
 
 def _text(block: Any) -> str:
-    """One row a line; several columns, or a label with a comma in it, as CSV has them."""
+    """One line per row; several columns, or a label with a comma in it, as CSV has them."""
     text = io.StringIO()
     rows = block.tolist()
     writer = csv.writer(text, lineterminator="\n")

@@ -28,7 +28,7 @@ def progress_of_passes(title: str, passes: int, quiet: bool) -> Bar:
 
 
 def progress_of_gap(title: str, tol: float, quiet: bool) -> Bar:
-    """For a solver that stops at a relative gap of `tol`, after who knows how many passes.
+    """For a solver that stops at a relative gap of `tol`, after an unknown number of passes.
 
     While nothing is proved the bar has no length and the falling objective is all there is to see;
     then it is the logarithm of the gap on its way from 1 to tol, and never goes back.
@@ -112,7 +112,7 @@ def _bar(
 
 
 def _log(title: str, step: Step) -> Callback:
-    """A line on stderr now and then, for who reads it later."""
+    """A line on stderr now and then, to be read later."""
     last = time.monotonic()
 
     def advance(record: Any, weights: Any) -> None:

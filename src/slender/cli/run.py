@@ -1,4 +1,4 @@
-"""slender run: one optimiser on one data set, epoch by epoch."""
+"""slender run: one optimiser on one data set, pass by pass."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -6,39 +6,25 @@ from typing import Annotated, Any
 import typer
 
 from .common import (
-    Average,
-    BatchSize,
-    Damping,
-    DataDir,
     Ending,
-    Epochs,
-    HessianSamples,
-    InitLr,
-    Intercept,
     Interrupted,
     Json,
-    Loss,
-    Mu,
-    Negatives,
     Plot,
-    Preprocess,
-    Prior,
     Quiet,
-    Rank,
-    Schedule,
     Threads,
     cell,
     check_outputs,
     check_plot,
     interruptible,
-    number_or_word,
+    of_data,
     show,
     write_json,
 )
+from .experiments import OPT, DataDir, Dataset, Obj, Preprocess
 from .progress import progress_of_passes
 
 COLUMNS = {  # heading -> name in an entry of the curve, format
-    "epoch": ("passes", ".0f"),
+    "pass": ("passes", ".0f"),
     "seconds": ("seconds", ".3f"),
     "objective": ("objective", ".5g"),
     "exact": ("exact", ".5g"),
@@ -51,50 +37,35 @@ WIDTH = 11  # of a column: a figure of five digits with its sign and exponent
 
 
 def run(
-    opt: Annotated[
-        str, typer.Option(help="gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank or bcfw.")
-    ],
-    dataset: Annotated[
-        str, typer.Option(help="digits, mini-mnist, mnist, fashion-mnist, a file or a folder.")
-    ] = "digits",
-    obj: Annotated[
-        str | None, typer.Option(help="logistic or svm; what the optimiser solves, if not given.")
-    ] = None,
-    epochs: Epochs = None,
-    mu: Mu = None,
-    init_lr: InitLr = None,
-    batch_size: BatchSize = None,
-    schedule: Schedule = None,
-    average: Average = None,
-    intercept: Intercept = None,
-    loss: Loss = None,
-    negatives: Negatives = None,
-    prior: Prior = None,
-    rank: Rank = None,
-    hessian_samples: HessianSamples = None,
-    damping: Damping = None,
-    preprocess: Preprocess = "none",
+    *,
+    dataset: Dataset = "digits",
+    preprocess: Preprocess = None,
     dsq: Annotated[
         int | None,
-        typer.Option("--dsq", help="Train on codes of a byte for so many numbers (needs faiss)."),
+        of_data("--dsq", help="Train on codes: one byte for this many numbers (needs faiss)."),
     ] = None,
     test_on: Annotated[
-        str | None, typer.Option(help="With --dsq: full rows (the default) or codes.")
+        str | None,
+        of_data(help="With --dsq, test on full rows or on codes.  If not given: full."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Also the exact objective after each epoch.")
-    ] = False,
     data_dir: DataDir = None,
+    opt: Annotated[str, OPT],
+    obj: Obj = None,
+    settings: dict[str, Any],
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Also compute the exact objective after each pass."),
+    ] = False,
     json: Json = None,
     plot: Plot = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Fit one optimiser and show objective, gap and accuracies after each epoch.
+    """Fit one optimiser and show objective, gap and accuracies after each pass.
 
     The test rows are looked at once, at the end.  Evaluation is off the clock.  Ctrl-C ends the
-    fit after the epoch that is running.
+    fit after the pass that is running.  An option that the optimiser does not use is an error.
     """
     check_outputs(json, plot)
     check_plot(plot)
@@ -103,12 +74,9 @@ def run(
     from ..lab.sources import compressed, load, needs_folder, prepared
 
     chosen, _ = choose(opt, obj)
-    given: dict[str, Any] = {"epochs": epochs, "mu": mu, "init_lr": init_lr, "schedule": schedule}
-    given |= {"batch_size": batch_size, "average": average, "intercept": intercept}
-    given |= {"loss": loss, "negatives": number_or_word(negatives), "prior": prior}
-    given |= {"rank": rank, "hessian_samples": hessian_samples, "damping": damping}
-    options = Options.of(given)
+    options = Options(**settings)
     complete(opt, chosen, options)
+    preprocess = preprocess or "none"
     if data_dir is not None and not needs_folder(dataset):
         raise ValueError(f"--data-dir is not used by --dataset {dataset}; remove it")
     if test_on is not None and dsq is None:
@@ -123,10 +91,10 @@ def run(
     fit |= {"compression": compression, **describe(split, opt, chosen, options, seed)}
     ending, table = Ending(), Table(_heading(fit))
     for_people = not quiet and json != "-"
-    with progress_of_passes(f"{opt} on {dataset}", options.epochs, quiet or for_people) as advance:
+    with progress_of_passes(f"{opt} on {dataset}", options.passes, quiet or for_people) as advance:
 
         def watch(entry: dict[str, float | None]) -> bool:
-            stop = ending(entry, None)  # before anyone can see the epoch, and press Ctrl-C
+            stop = ending(entry, None)  # before anyone can see the pass, and press Ctrl-C
             advance(entry, None)
             if for_people:
                 table.add(entry)
@@ -147,11 +115,11 @@ def run(
         show("", _last_line(fit["test"]))
     if ending.ended:
         kept = "" if json in (None, "-") else f", and in {json}"
-        raise Interrupted(f"{len(fit['curve'])} of {options.epochs} epochs are done{kept}")
+        raise Interrupted(f"{len(fit['curve'])} of {options.passes} passes are done{kept}")
 
 
 class Table:
-    """The curve for people, a line when its epoch ends."""
+    """The curve for people, one line when its pass ends."""
 
     def __init__(self, heading: str) -> None:
         self._heading = heading

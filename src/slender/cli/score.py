@@ -7,7 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, Threads, check_outputs, columns, facts, show, write_json
+from .common import (
+    Json,
+    Labels,
+    Quiet,
+    Rows,
+    Threads,
+    check_outputs,
+    columns,
+    facts,
+    show,
+    write_json,
+)
 
 PER_CLASS = {  # heading -> name in an entry, format
     "": ("class", ""),
@@ -28,18 +39,16 @@ LINES = {  # what people read -> name in the results
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="A model that slender fit wrote.")],
-    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm, or a folder.")],
-    y: Annotated[
-        Path | None, typer.Argument(help="Labels: .npy .txt .csv; left out where X holds them.")
-    ] = None,
+    model: Annotated[Path, typer.Argument(help="A model that slender wrote.")],
+    X: Rows,
+    y: Labels = None,
     per_class: Annotated[
-        bool, typer.Option("--per-class", help="Also a table of every class.")
+        bool, typer.Option("--per-class", help="Also show a table of all classes.")
     ] = False,
     confusion: Annotated[
         Path | None,
         typer.Option(
-            help="A .csv or .npy to write: rows of each class (down) by prediction (across)."
+            help="Write a .csv or .npy: rows of each class (down) by prediction (across)."
         ),
     ] = None,
     json: Json = None,
@@ -48,7 +57,7 @@ def score(
 ) -> None:
     """Score a model: top-1, top-5, mean recall of the classes, calibration error.
 
-    For several labels a row: the share of rows with all labels right, mAP and F1.
+    For rows with several labels: the share of rows with all labels right, mAP and F1.
     """
     if confusion is not None and confusion.suffix.lower() not in (".csv", ".npy"):
         raise ValueError(f"--confusion {confusion}: no known format; use .csv or .npy")

@@ -4,14 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# What the library calls an option, where the command has another name for it.
-ALIASES = {
-    "Cs": "cs",
-    "random_state": "seed",
-    "fit_intercept": "intercept",
-    "passes": "epochs",
-    "lam": "mu",
-}
 GRID = r"np\.geomspace\(([^,]+), ([^,]+), (\d+)\)"
 GIVEN = re.compile(rf"(?<![-\w])([A-Za-z_]\w*)=({GRID}|'[^']*'|[^\s,;:()]+)")
 BARE = re.compile(r"\b(Cs|random_state|fit_intercept)\b")  # no words of English
@@ -19,12 +11,7 @@ BARE = re.compile(r"\b(Cs|random_state|fit_intercept)\b")  # no words of English
 
 def flags(command: Any) -> dict[str, str]:
     """Parameter -> option of a command of click's."""
-    options = {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("--")}
-    return options | {
-        name: options[own]
-        for name, own in ALIASES.items()
-        if own in options and name not in options
-    }
+    return {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("--")}
 
 
 def in_options(message: str, options: Mapping[str, str]) -> str:

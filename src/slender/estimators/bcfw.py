@@ -24,25 +24,28 @@ class BCFWClassifier(SVMClassifier):
     Parameters
     ----------
     lam : float, default 0.01
-        The penalty.
-    batch_size : int or None
-        Examples a step, b: 1 is Algorithm 4, n is Frank-Wolfe over all (Algorithm 1).  None: 1,
-        which needs the fewest passes and, since it touches only the rows of W that move, comes
-        to a given gap soonest.
+        Weight of the penalty, lam/2 ‖W‖².
+    batch_size : int or None, default None
+        Examples per step: 1 is the block-coordinate algorithm of Lacoste-Julien et al. 2013, n is
+        Frank-Wolfe over all rows.  None: 1, which needs the fewest passes and, since it touches
+        only the rows of W that move, reaches a given gap soonest.
     passes : int, default 50
-        Times over the data, at most.
+        Largest number of passes over the data.
     tol : float or None, default 1e-2
-        Stop when the gap is at most this share of the objective; None: after `passes`.
+        Stop when the objective is proved to be within this share of the optimum.  None: never stop
+        early.
     average : bool, default True
-        Average the iterates, weights growing linearly.
+        Average the iterates, with weights that grow linearly.
     fit_intercept : bool, default True
-        The weight of a constant column as large as a typical row, penalised like the others; the
-        practical has none.
-    class_weight : dict, "balanced" or None
-        Multiplies the weight of each row by its class's.
-    callbacks : callable, or list of them, called with (record, weights) after each pass
-        A true answer ends the fit.
-    random_state : seed of the order of the blocks
+        Fit an intercept, as the weight of a constant column as large as a typical row, penalised
+        like the other weights.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the weight of each row by that of its class; "balanced" gives every class the
+        same total weight.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record, model)` after each pass; a true answer ends the fit.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: the order of the blocks.
 
     Attributes
     ----------

@@ -31,23 +31,28 @@ class GDClassifier(MultinomialClassifier):
 
     Parameters
     ----------
-    loss : {"cross_entropy"}
-    lam : float
-        The L2 penalty; 1/(n C) for LogisticClassifier's C (2/(n C) with two classes, which are two
-        rows here).
-    step : "lipschitz" or float
-        "lipschitz": 1/L, L = lambda_max(Σ c_i/n [x_i, 1][x_i, 1]ᵀ)/2 + lam or a bound just above
-        it, with which the objective falls at every step.  A number is used as it is.
-    passes : int
-        Times over the data.  The first looks at W = 0; each later one is a step.
-    tol : float or None
-        Stop once the objective is proved to be within this share of the optimum.  None: never.
-    fit_intercept : bool
-    class_weight : None, "balanced" or dict
-        Multiplies the weight of each row by its class's.
-    callbacks : callable, or list of them, called with (record, weights) after each pass
-        A true answer ends the fit.
-    random_state : seed of the search for L
+    loss : {"cross_entropy"}, default "cross_entropy"
+        There is one.
+    lam : float, default 1e-4
+        Weight of the L2 penalty; 1/(n C) for the C of LogisticClassifier (2/(n C) with two classes,
+        which are two rows here).
+    step : float or "lipschitz", default "lipschitz"
+        Length of a step.  "lipschitz": 1/L, where L = lambda_max(Σ c_i/n (x_i, 1)(x_i, 1)ᵀ)/2 +
+        lam, or a bound just above it, with which the objective falls at every step.
+    passes : int, default 100
+        Number of passes over the data.  The first evaluates W = 0; each later one is a step.
+    tol : float or None, default None
+        Stop when the objective is proved to be within this share of the optimum.  None: never stop
+        early.
+    fit_intercept : bool, default True
+        Fit an intercept, which is not penalised.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the weight of each row by that of its class; "balanced" gives every class the
+        same total weight.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record, model)` after each pass; a true answer ends the fit.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: the start of the search for L.
 
     Attributes
     ----------

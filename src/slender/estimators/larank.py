@@ -30,34 +30,41 @@ class LaRankClassifier(SVMClassifier):
     C : float, default 1.0
         Weight of the losses, as in LIBLINEAR and scikit-learn's LinearSVC.
     passes : int, default 1000
-        Rounds at most: over the data at first, then over what is worth a visit, the gap after each.
-        Fewer when nothing but rounding moves any more.
+        Largest number of rounds: over the data at first, then over the rows that are worth a visit;
+        the gap is computed after each.  There are fewer when nothing but rounding moves any more.
     tol : float or None, default 1e-2
-        Stop when the gap is at most this share of the objective; None: after `passes`.
+        Stop when the objective is proved to be within this share of the optimum.  None: never stop
+        early.
     reprocess : bool, default True
-        Visit support patterns between fresh examples; False is what the slides compare LaRank with.
+        Visit support patterns between fresh examples; without, it is the rival of LaRank in Bordes
+        and Bottou 2008.
     adaptive : bool, default True
         Choose among fresh examples, support patterns and their classes by dual gain per operation;
-        else take turns.
+        otherwise take turns.
     skip_bound : bool, default True
-        Leave patterns whose coefficients are all at the bound out of the draws, until their next
-        turn as a fresh example.
+        Do not draw patterns whose coefficients are all at the bound, until their next turn as a
+        fresh example.
     active : bool, default True
-        From the second pass on visit as fresh examples only those that hold nearly all of the
-        gap; else all.
+        From the second pass on, visit as fresh examples only those that hold nearly all of the gap;
+        otherwise all.
     inner : int, default 8
-        Moves on an example once its scores are known; 1 is the paper's.
-    tau, kappa : float
-        A move counts if its gradient exceeds tau and there is room for kappa times the bound.  Both
-        go down when no such move is left and the gap is still too large.
+        Largest number of moves on an example once its scores are known; 1 is the published
+        algorithm.
+    tau : float, default 1e-4
+        A move counts if its gradient exceeds tau.  It is lowered when no such move is left and the
+        gap is still too large.
+    kappa : float, default 1e-6
+        A move counts if there is room for kappa times the bound.  It is lowered as tau is.
     fit_intercept : bool, default True
-        The weight of a constant column as large as a typical row, penalised like the others; the
-        slides have none.
-    class_weight : dict, "balanced" or None
-        Multiplies the weight of each row by its class's.
-    callbacks : callable, or list of them, called with (record, weights) after each pass
-        A true answer ends the fit.
-    random_state : seed of the orders and draws
+        Fit an intercept, as the weight of a constant column as large as a typical row, penalised
+        like the other weights; Bordes and Bottou 2008 have none.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the weight of each row by that of its class; "balanced" gives every class the
+        same total weight.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record, model)` after each pass; a true answer ends the fit.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: the order of the rows, and the draws.
 
     Attributes
     ----------

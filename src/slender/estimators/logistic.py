@@ -35,19 +35,22 @@ class LogisticClassifier(MultinomialClassifier):
     Parameters
     ----------
     C : float, default 1.0
-        Inverse strength of the penalty; inf: none.
+        Inverse strength of the penalty, as in scikit-learn; inf means no penalty.
     tol : float, default 1e-3
-        The fit stops when the objective is proved to be within this share of the optimum.
+        Stop when the objective is proved to be within this share of the optimum.
     max_iter : int, default 1000
-        Most passes over the data.
+        Largest number of passes over the data.
     fit_intercept : bool, default True
-    class_weight : None, "balanced" or dict
-        Multiplies the weight of each row by its class's.
+        Fit an intercept, which is not penalised.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the weight of each row by that of its class; "balanced" gives every class the
+        same total weight.
     warm_start : bool, default False
-        Start from the fitted coef_, where there is one for the same classes and features.
-    callbacks : callable, or list of them, called with (record, weights) after each step
-        A true answer ends the fit.
-    random_state : seed of the samples that curvature and line search look at
+        Start from the fitted coef_, if there is one for the same classes and features.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record, model)` after each step; a true answer ends the fit.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: the rows that curvature and line search sample.
 
     Attributes
     ----------

@@ -31,22 +31,28 @@ class OLBFGSClassifier(StochasticClassifier):
 
     Parameters
     ----------
-    loss : {"logistic", "calibrated_hinge", "squared", "hinge"}
-    lam : float
-        The L2 penalty; scikit-learn's alpha, 1/(n C).  0 is allowed.
-    memory : int
-        Pairs kept.
-    damping : "auto" or float
-        Added to every curvature.  "auto" is F''(0) mean ‖x‖²: one example's curvature, which a
-        pair sees, is a noisy picture of the mean's.
-    step : "auto" or float
+    loss : {"logistic", "calibrated_hinge", "squared", "hinge"}, default "logistic"
+        The loss of each class against the rest.
+    lam : float, default 1e-4
+        Weight of the L2 penalty; scikit-learn's alpha, 1/(n C).  0 is allowed.
+    memory : int, default 10
+        Number of secant pairs to keep.
+    damping : float or "auto", default "auto"
+        Added to every curvature.  "auto" is F''(0) mean ‖x‖²: a pair sees the curvature of one
+        example, which is a noisy estimate of that of the mean.
+    step : float or "auto", default "auto"
         The first gain.  "auto" tries doublings and halvings on 1,000 rows.
-    t0 : "auto" or float
-        Visits after which the gain has halved.  "auto": those of a tenth of a pass over the rows
-        of the first call.
-    negatives, average, passes, fit_intercept, class_weight, prior, objective, callbacks,
-    random_state
-        As in SGDClassifier, but for average=False.  The intercept is not penalised.
+    t0 : float or "auto", default "auto"
+        Visits after which the gain has halved.  "auto": those of a tenth of a pass over the rows of
+        the first call.
+    average : bool, default False
+        Keep the average of the iterates, with weights that grow linearly, instead of the last one.
+    fit_intercept : bool, default True
+        Fit an intercept, which is not penalised.
+    class_weight, negatives
+        As in SLNDClassifier.
+    passes, prior, objective, callbacks, random_state
+        As in SGDClassifier.
 
     Attributes
     ----------

@@ -58,30 +58,38 @@ class LinearProbe(MultinomialClassifier):
     Parameters
     ----------
     Cs : int or sequence of float, default 45
-        So many, evenly in log C from 1e-6 to 1e5 (one: 0.316, their middle); or these.
+        Values of C: this many, evenly in log C from 1e-6 to 1e5 (a single one: 0.316, their
+        middle); or these.
     validation : float, int, (X_val, y_val), or a splitter, default 0.1
-        A share of each class held out; so many folds; rows of their own; or scikit-learn's
-        cross-validation.
-    shots : int, optional
-        Fit on so many rows of each class, drawn with the seed (the few-shot protocol); held-out
-        rows are never among them, and the refit does not add any.
-    scale : "none", "l2" or "standard"
-        Rows of norm 1, or columns of variance 1.  The latter is folded into coef_; either way the
-        model takes raw features.
-    select : "auto", "accuracy", "balanced_accuracy", "log_loss" or a scorer of scikit-learn
-        What chooses C on the held-out rows.  "auto": among the values within half a standard error
-        of the best top-1 accuracy, the one of least log loss.  A scorer is given by its name
-        ("f1_macro"); those that take probabilities hold them for all held-out rows.
+        Rows to choose C on: a share of each class, held out; a number of folds; rows of their own;
+        or a splitter of scikit-learn.
+    shots : int or None, default None
+        Fit on this many rows of each class, drawn at random (the few-shot protocol); held-out rows
+        are never among them, and the refit does not add any.
+    scale : {"none", "l2", "standard"}, default "none"
+        Scale rows to norm 1 ("l2") or columns to variance 1 ("standard").  The model takes raw
+        features in either case.
+    select : str, default "auto"
+        What chooses the penalty on the held-out rows: "accuracy", "balanced_accuracy", "log_loss",
+        or a scorer of scikit-learn by its name ("f1_macro"; those that take probabilities hold them
+        for all held-out rows).  "auto": among the values within half a standard error of the best
+        top-1 accuracy, the one with the lowest log loss.
     refit : bool, default True
-        Fit the chosen C to all rows of X; else keep the model of the training part.
+        Fit the chosen penalty to all rows; otherwise keep the model of the training part.
     full : bool, default False
         Walk the whole path instead of stopping once validation has turned.
     calibrate : bool, default False
-        Fit a temperature for predict_proba on the held-out rows, if they can tell one.
-    tol, max_iter, fit_intercept, class_weight, random_state
-        As in LogisticClassifier; max_iter is for each C.
-    callbacks : callable, or list of them, called with (record of path_, weights) after each C
-        A true answer ends the path.
+        Fit a temperature of the probabilities on the held-out rows, if they are enough to tell one.
+    max_iter : int, default 1000
+        Largest number of passes over the data, for each C.
+    tol, fit_intercept, class_weight
+        As in LogisticClassifier.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: held-out rows, shots, and the rows that curvature and line
+        search sample.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record of path_, model)` after each C; a true answer ends the
+        path.
 
     Attributes
     ----------

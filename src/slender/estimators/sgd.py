@@ -34,27 +34,34 @@ class SGDClassifier(StochasticClassifier):
     Parameters
     ----------
     loss : {"logistic", "calibrated_hinge", "squared", "hinge", "cross_entropy", "crammer_singer"}
-    lam : float
-        The L2 penalty; scikit-learn's alpha, 1/(n C).
-    step : "auto" or float
+        "cross_entropy" and "crammer_singer" are multi-class losses, the others are one-vs-rest.
+    lam : float, default 1e-4
+        Weight of the L2 penalty; scikit-learn's alpha, 1/(n C).
+    step : float or "auto", default "auto"
         The first rate, eta0.  "auto" tries doublings and halvings on 1,000 rows, or 64 batches.
-    batch_size : int
-        Rows of an update: W <- W - eta_t (mean of their gradients + lam W).
-    schedule : {"optimal", "sqrt", "constant"}
-        The rate after t updates.  "optimal": eta0 / (1 + lam eta0 t) = 1 / (lam (t + t0)), seed
-        002's; with averaging it falls with exponent 3/4, and with lam = 0 it does not fall.
-        "sqrt": eta0 / sqrt(t + 1), seed 003's.  "constant": eta0.
-    negatives, prior
-        As in SLNDClassifier, for margin losses; `negatives` for batch_size=1 only.
-    average : bool
-        Keep the average of the iterates, weights growing linearly, instead of the last one.
-    objective : {"estimate", "exact"}
-        What trace_ reports: the mean over the visits, or batches, of the pass, each before its
-        update, or the exact objective (an extra pass, off the clock).
-    passes, fit_intercept, class_weight, callbacks, random_state
-        As in SLNDClassifier; class_weight multiplies the weight of the class's rows where the loss
-        is multi-class.  The intercept is not penalised; its rate is that of a constant column of
-        the size of a typical row.
+    batch_size : int, default 1
+        Rows per update: W <- W - eta_t (mean of their gradients + lam W).
+    schedule : {"optimal", "sqrt", "constant"}, default "optimal"
+        The rate after t updates.  "optimal": eta0 / (1 + lam eta0 t), of Bordes and Bottou 2008;
+        with averaging it falls with exponent 3/4, and with lam=0 it does not fall.  "sqrt": eta0 /
+        sqrt(t + 1).  "constant": eta0.
+    negatives
+        As in SLNDClassifier.  For one-vs-rest losses and batch_size=1 only.
+    average : bool, default True
+        Keep the average of the iterates, with weights that grow linearly, instead of the last one.
+    passes, prior
+        As in SLNDClassifier.
+    fit_intercept : bool, default True
+        Fit an intercept, which is not penalised; its rate is that of a constant column as large as
+        a typical row.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the weight of the positives of each class, or of the rows of each class if the
+        loss is multi-class; "balanced" gives every class the same total weight.
+    objective : {"estimate", "exact"}, default "estimate"
+        The objective to report after each pass: the mean over the visits, or batches, of the pass,
+        each before its update, or the exact value, which takes an extra pass, off the clock.
+    callbacks, random_state
+        As in SLNDClassifier.
 
     Attributes
     ----------

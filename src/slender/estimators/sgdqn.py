@@ -26,29 +26,36 @@ class SGDQNClassifier(StochasticClassifier):
 
     Parameters
     ----------
-    loss : {"logistic", "calibrated_hinge", "squared", "hinge"}
-    lam : float
-        The L2 penalty; scikit-learn's alpha, 1/(n C).  The rates are in its units: it may not be 0.
-    variant : {"corrected", "gauss_newton", "2008", "2008_literal"}
-        "corrected" is the algorithm as published and corrected in 2009 and 2010: the curvature r of
-        each feature, held between lam/10 and 100 lam, adds up in the inverse of its rate.  r is
-        Δg/Δw, feature by feature; "gauss_newton" takes the diagonal of an example's Hessian, which
-        on dense rows is the better picture (there, "corrected" is ahead of SGD only where lam is
-        tiny).  "2008" is the algorithm of the slides: the rate is D/(t + t0), D a running mean of
-        the ratios Δw/Δg.  The slides leave open what a mean of wild ratios is: 0/0 leaves D alone,
-        a negative ratio or one above 1/lam, the ratio of the penalty alone, counts as 1/lam, one
-        below 1/(100 lam) as that.  "2008_literal" takes all ratios as they come, whatever becomes
-        of it.
-    t0 : "auto" or float
-        "auto" takes the best of 1, 10, ..., 10^10 (no less than the period) in one pass over a
-        tenth of the rows, 1,000 to 2,000 of them.  A number is used as it is.
-    period : "auto" or int
-        Visits between two refreshes of the rates, each with the weight decay of them all.  "auto":
-        16 for dense rows, 16 d / (mean non-zeros) for sparse ones, so that work of size d is a
-        small part.
-    negatives, average, passes, fit_intercept, class_weight, prior, objective, callbacks,
-    random_state
-        As in SGDClassifier, but for average=False.  The intercept is not penalised.
+    loss : {"logistic", "calibrated_hinge", "squared", "hinge"}, default "logistic"
+        The loss of each class against the rest.
+    lam : float, default 1e-4
+        Weight of the L2 penalty; scikit-learn's alpha, 1/(n C).  It must not be 0, because the
+        rates are in its units.
+    variant : {"corrected", "gauss_newton", "2008", "2008_literal"}, default "corrected"
+        "corrected" is the algorithm of Bordes et al. 2009 with the correction of 2010: the
+        curvature r of each feature, held between lam/10 and 100 lam, adds up in the inverse of its
+        rate.  r is Δg/Δw, feature by feature; "gauss_newton" takes the diagonal of one example's
+        Hessian, which is the better estimate on dense rows (there, "corrected" is ahead of SGD only
+        where lam is tiny).  "2008" is the algorithm of Bordes and Bottou's slides: the rate is D/(t
+        + t0), D a running mean of the ratios Δw/Δg.  The slides do not say how to average wild
+        ratios: 0/0 leaves D unchanged, a negative ratio or one above 1/lam, the ratio of the
+        penalty alone, counts as 1/lam, one below 1/(100 lam) as that.  "2008_literal" averages all
+        ratios as they are, even where this fails.
+    t0 : float or "auto", default "auto"
+        The first rate is 1/(lam t0).  "auto" takes the best of 1, 10, ..., 10^10 (no less than the
+        period) in one pass over a tenth of the rows, 1,000 to 2,000 of them.
+    period : int or "auto", default "auto"
+        Visits between two updates of the rates, which also apply the weight decay of all these
+        visits.  "auto": 16 for dense rows, 16 d / (mean non-zeros) for sparse ones, so that work of
+        size d is a small part.
+    average : bool, default False
+        Keep the average of the iterates, with weights that grow linearly, instead of the last one.
+    fit_intercept : bool, default True
+        Fit an intercept, which is not penalised.
+    class_weight, negatives
+        As in SLNDClassifier.
+    passes, prior, objective, callbacks, random_state
+        As in SGDClassifier.
 
     Attributes
     ----------

@@ -26,43 +26,47 @@ class SLNDClassifier(StochasticClassifier):
 
     Parameters
     ----------
-    loss : {"logistic", "calibrated_hinge", "squared"}
+    loss : {"logistic", "calibrated_hinge", "squared"}, default "logistic"
         The calibrated loss.
-    rank : int or None
-        Directions kept, k.  None: as many as hold 99.9 % of the variance, at most 1,024.  More
-        than the rows looked at or the features can hold raises.
-    hessian_samples : int or None
-        Rows the curvature looks at, m'.  None: up to 4,096, or what fits in 64 MB.
-    damping : float or None
-        Added to the eigenvalues, in units of their mean; 0 is the paper's pseudo-inverse.
-        None: 2, or nothing where the curvature is "identity".
-    step : "auto", "theory" or float
-        "auto": half of 1/(F''(0) mean ‖z‖²), held per row below 1/(F''(0) ‖z_i‖²).  "theory": the
-        step of Theorem 2 (eq. 23), a pass over the data a step, for small data.  A number is used
-        as it is.
-    negatives : "all" or float
-        Negatives per positive that a class visits in a pass, drawn afresh each pass; 1 is the
-        paper's balanced draw, "all" visits every row.
-    average : bool or None
-        Average the iterates, weights growing linearly.  None: yes, unless step="theory".
-    passes : int
-        Times over the data.
-    curvature : {"lowrank", "diagonal", "identity"}
-    fit_intercept : bool
-        A constant column inside the curvature.
-    class_weight : dict, "balanced" or None
-        Weight of each class's positives (binary: of each class).
-    prior : {"empirical", "uniform"}
-        Drawing negatives makes every class look as frequent as its rest.  "empirical" undoes that
-        in scores and probabilities; "uniform" leaves it, which favours balanced accuracy, and is
-        refused with negatives="all", which draws none.
-    objective : {"estimate", "exact"}
-        What trace_ reports: the mean loss over the visits of the pass, before their updates, or
-        the exact objective (an extra pass, off the clock).
-    callbacks : callable, list of them, or None
-        Each is called after every pass as `callback(record, weights)`, off the clock; `weights()`
-        gives (coef, intercept) at that moment.  A true answer stops the fit.
-    random_state : int, RandomState, Generator or None
+    rank : int or None, default None
+        Number of directions of curvature to keep.  None: as many as hold 99.9 % of the variance, at
+        most 1,024.  It is an error to ask for more than the sampled rows or the features can give.
+    hessian_samples : int or None, default None
+        Number of rows that the curvature is estimated from.  None: up to 4,096, or as many as fit
+        in 64 MB.
+    damping : float or None, default None
+        Added to the eigenvalues of the curvature, in units of their mean; 0 is the pseudo-inverse
+        of Bel Haj Ali et al. 2013.  None: 2, or 0 with curvature="identity".
+    step : float, "auto" or "theory", default "auto"
+        Length of a step.  "auto": half of 1/(F''(0) mean ‖z‖²), and for each row less than
+        1/(F''(0) ‖z_i‖²).  "theory": the step of Theorem 2 of Bel Haj Ali et al. 2013, which reads
+        all rows for every step: for small data.  A number is used as it is.
+    negatives : float or "all", default "all"
+        Negatives per positive that a class visits in a pass, drawn anew for each pass; 1 is the
+        balanced draw of Bel Haj Ali et al. 2013, "all" visits every row.
+    average : bool or None, default None
+        Average the iterates, with weights that grow linearly.  None: yes, unless step="theory".
+    passes : int, default 5
+        Number of passes over the data.
+    curvature : {"lowrank", "diagonal", "identity"}, default "lowrank"
+        Which part of the curvature to use; "identity" uses none.
+    fit_intercept : bool, default True
+        Fit an intercept, as the weight of a constant column that is part of the curvature.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the weight of the positives of each class (with two classes: of both classes);
+        "balanced" gives every class the same total weight.
+    prior : {"empirical", "uniform"}, default "empirical"
+        Drawing negatives makes every class look as frequent as all others together.  "empirical"
+        corrects scores and probabilities for this; "uniform" does not, which favours balanced
+        accuracy, and is refused with negatives="all", where nothing is drawn.
+    objective : {"estimate", "exact"}, default "estimate"
+        The objective to report after each pass: the mean loss over the visits of the pass, each
+        before its update, or the exact value, which takes an extra pass, off the clock.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record, model)` after each pass, off the clock; `model()`
+        gives (coef, intercept) at that moment.  A true answer ends the fit.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: the order of the rows, and the draws.
 
     Attributes
     ----------

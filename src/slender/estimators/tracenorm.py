@@ -37,28 +37,31 @@ class TraceNormClassifier(LowRankClassifier):
 
     Parameters
     ----------
-    lambda1 : float, optional
-        Weight of the trace norm; 0.003 of `lambda1_max_`, above which W = 0, if not given.
+    lambda1 : float or None, default None
+        Weight of the trace norm.  None: 0.003 of the value above which W = 0 (`lambda1_max_`).
     lambda2 : float, default 1e-4
-        Weight of the squared norm; may be 0.
+        Weight of the squared norm; it may be 0.
     tol : float, default 1e-3
-        Stop when gap_ <= tol * objective_.
-    epsilon : float, optional
-        Stop by the paper's conditions (C1) and (C2) at this threshold instead: absolute, in units
-        of lambda1.
+        Stop when the objective is proved to be within this share of the optimum.
+    epsilon : float or None, default None
+        Stop by conditions (C1) and (C2) of Harchaoui et al. 2012 at this threshold instead:
+        absolute, in units of lambda1.
     fit_intercept : bool, default False
-        Unpenalised intercepts.
+        Fit an intercept, which is not penalised.
     passes : int, default 400
-        Most readings of X; a step takes two.
+        Largest number of readings of the data; a step takes two.
     pairs : int, default 32
-        Singular pairs taken at a step; the paper takes one.
+        Singular pairs to add in a step; Harchaoui et al. 2012 add one.
     turn : bool, default True
-        Turn the atoms as well as weighing them (step 5 of the solver); False is the paper's
-        algorithm, which reads X more often.
-    class_weight : None, "balanced" or dict
-    callbacks : callable, or list of them, called with (record, weights) after each step
-        A true answer ends the fit.
-    random_state : seed
+        Turn the atoms as well as weighing them (step 5 of the solver); otherwise it is the
+        algorithm of Harchaoui et al. 2012, which reads the data more often.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the weight of each row by that of its class; "balanced" gives every class the
+        same total weight.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record, model)` after each step; a true answer ends the fit.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: where the search for singular pairs starts.
 
     Attributes
     ----------

@@ -42,27 +42,35 @@ class TraceNormProbe(LowRankClassifier):
 
     Parameters
     ----------
-    n_lambda1, n_lambda2 : int, default 10
-        Values of each, evenly in their logarithm: lambda1 from lambda1_max_ to 0.01 of it, and on
-        at the same ratio until validation has turned; lambda2 from 1e-2 to 1e-6.
-    alpha : float between 0 and 1, optional
-        Ratio of one value to the one before (the paper's alpha), in place of those ends.
-    lambda1s, lambda2s : sequence of float, optional
-        These values, in place of n_lambda1 and n_lambda2.
-    validation : float, int, (X_val, y_val), or a splitter, default 0.1
-        A share of each class held out; so many folds; rows of their own; or scikit-learn's
-        cross-validation.
-    shots : int, optional
-        Fit on so many rows of each class, drawn with the seed.
-    select : "auto", "accuracy", "balanced_accuracy", "log_loss" or a scorer of scikit-learn
-        What chooses the pair on the held-out rows, as in LinearProbe.
-    refit : bool, default True
-        Fit the chosen pair to all rows of X; else keep the model of the training part.
-    tol, passes, fit_intercept, pairs, turn, class_weight, random_state
-        As in TraceNormClassifier; passes are for each pair.  The path goes to 3 tol, the final
-        fit to tol.
-    callbacks : callable, or list of them, called with (record of path_, weights) after each pair
-        A true answer ends the path.
+    n_lambda1 : int, default 10
+        Number of values of lambda1, evenly in the logarithm from the value above which W = 0
+        (`lambda1_max_`) to 0.01 of it, and on at the same ratio until validation has turned.
+    n_lambda2 : int, default 10
+        Number of values of lambda2, evenly in the logarithm from 1e-2 to 1e-6.
+    alpha : float between 0 and 1, or None, default None
+        Ratio of one value to the one before (alpha of Harchaoui et al. 2012), instead of these
+        ends.
+    lambda1s : sequence of float or None, default None
+        Values of lambda1, instead of a number of them.
+    lambda2s : sequence of float or None, default None
+        Values of lambda2, instead of a number of them.
+    shots : int or None, default None
+        Fit on this many rows of each class, drawn at random.
+    validation, select, refit
+        As in LinearProbe.
+    tol : float, default 1e-3
+        The final fit stops when its objective is proved to be within this share of the optimum;
+        those along the path stop at three times this share.
+    passes : int, default 400
+        Largest number of readings of the data for each pair of penalties; a step takes two.
+    fit_intercept, pairs, turn, class_weight
+        As in TraceNormClassifier.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: held-out rows, shots, and where the search for singular pairs
+        starts.
+    callbacks : callable, list of callables or None, default None
+        Each is called as `callback(record of path_, model)` after each pair; a true answer ends
+        the path.
 
     Attributes
     ----------

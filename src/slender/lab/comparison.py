@@ -29,17 +29,17 @@ ASKED = ("dataset", "data", "size", "preprocess", "opt", "obj", "seed", "options
 
 Fit = dict[str, Any]
 PRESETS: dict[str, dict[str, Any]] = {  # options of the command; those given win
-    "orders": {  # seed 002: first against second order
+    "orders": {  # Bordes and Bottou 2008: first against second order
         "opt": "sgd-ovr,sgdqn,olbfgs,slnd",
         "obj": "logistic",
-        "mu": 1e-4,
-        "intercept": True,  # columns of mean 0 say nothing of how rare a class is
+        "lam": 1e-4,
+        "fit_intercept": True,  # columns of mean 0 say nothing of how rare a class is
         "preprocess": "standard",
     },
-    "practical": {  # seed 003: no rate to choose against the best of ten
+    "practical": {  # Lacoste-Julien et al. 2013: no rate to choose, against the best of ten
         "opt": "bcfw,sgd",
         "obj": "svm",
-        "mu": 0.01,
+        "lam": 0.01,
         "batch_size": 256,
         "schedule": "sqrt",
         "average": True,
@@ -50,7 +50,7 @@ PRESETS: dict[str, dict[str, Any]] = {  # options of the command; those given wi
 
 @dataclass(frozen=True)
 class Rates:
-    """First steps to choose from: these, or so many over the range in units of 1 / mean ‖x‖²."""
+    """First steps to choose from: these, or `count` over the range in units of 1 / mean ‖x‖²."""
 
     values: tuple[float, ...] = ()
     count: int = 0
@@ -153,9 +153,9 @@ def contenders(
         for obj in able:
             _, optimiser = choose(opt, obj)
             lacks = unused(optimiser, options)
-            mine = Options.of({name: of for name, of in vars(options).items() if name not in lacks})
+            mine = Options(**{k: of for k, of in options.given().items() if k not in lacks})
             complete(opt, obj, mine)  # an impossible value is an error now, not in an hour
-            rated = "init_lr" in optimiser.takes.values() and (
+            rated = "step" in optimiser.takes and (
                 optimiser.plain or rates is None or bool(rates.values)
             )
             taking.append(Contender(opt, obj, mine, rates if rated else None))
@@ -173,14 +173,14 @@ def compare(
     through, and an entry of `left_out` when a contender drops out.
     """
     for dataset in plan.datasets:
-        locate(dataset, plan.data_dir)  # now, not after an hour of others
+        locate(dataset, plan.data_dir)  # now, not after an hour of other fits
     run = _Run(plan, ledger, watch)
     for dataset in plan.datasets:
         whole = load(dataset, plan.data_dir)
         run.outcome.datasets[dataset] = facts_of(whole)
         for size in plan.sizes or (None,):
             if size is not None and size > len(whole.y_train):
-                reason = f"there are {len(whole.y_train):,} training rows only"
+                reason = f"there are only {len(whole.y_train):,} training rows"
                 run.leave_out(Stage(dataset, size, 0, whole), reason)
                 continue
             run.all_seeds(dataset, size, whole)
@@ -241,7 +241,7 @@ class _Run:
     def first_step(self, stage: Stage, each: Contender) -> float | None:
         """The best of its rates; None leaves it to the optimiser."""
         if each.rates is None:
-            return each.options.init_lr
+            return each.options.step
         rates = each.rates.on(stage.split)
         fits = [self.fit(stage, each, rate) for rate in rates]
         self.done -= 1  # one of them will be asked for again
@@ -259,9 +259,9 @@ class _Run:
         self.outcome.choices.append({**_named(stage, each), **choice})
         return rates[best]
 
-    def fit(self, stage: Stage, each: Contender, init_lr: float | None) -> Fit:
+    def fit(self, stage: Stage, each: Contender, step: float | None) -> Fit:
         """From the ledger, or now."""
-        options = replace(each.options, init_lr=init_lr)
+        options = replace(each.options, step=step)
         asked: Fit = {
             **_named(stage, each),
             "data": self.outcome.datasets[stage.dataset]["data"],
@@ -275,13 +275,13 @@ class _Run:
         def news(text: str) -> None:
             self.watch({"what": what, "text": text, "done": self.done})
 
-        def epoch(record: Mapping[str, Any]) -> None:
-            news(f"epoch {record['passes']:.0f}/{options.epochs}")
+        def look(record: Mapping[str, Any]) -> None:
+            news(f"pass {record['passes']:.0f}/{options.passes}")
 
         found = self.ledger.get(asked)
         if found is None:
             news("starts")
-            result = experiment(stage.split, each.opt, each.obj, options, stage.seed, watch=epoch)
+            result = experiment(stage.split, each.opt, each.obj, options, stage.seed, watch=look)
             found = {**asked, **result}
             self.ledger.add(found)
         self.done += 1

@@ -30,7 +30,7 @@ def experiment(
     exact: bool = True,
     watch: Callable[[Entry], bool | None] = lambda entry: None,
 ) -> dict[str, Any]:
-    """Fit, look after each epoch, test at the end.
+    """Fit, look after each pass, test at the end.
 
     `watch` is called with each entry of the curve: seconds, passes, objective (the solver's own
     figure, or its estimate along the pass: docs/experiments.md), exact (at the weights of the
@@ -43,22 +43,22 @@ def experiment(
     obj, optimiser = choose(opt, obj)
     problem = _problem(optimiser, about["classes"], whole)
     codes = np.unique(split.y_train, return_inverse=True)[1].astype(np.int32)
-    lam = whole.get("mu", 0.0)
+    lam = whole.get("lam", 0.0)
     model = estimator(opt, obj, whole, n, seed)
     of_intercept = 1.0 / (mean_square(split) or 1.0) if optimiser.penalised else 0.0
     curve: list[Entry] = []
 
-    def look(record: Record, weights: Any) -> bool | None:
+    def look(record: Record, linear: Any) -> bool | None:
         if record["passes"] <= optimiser.looks:
             return None
-        W, b = weights()
+        W, b = linear()
         entry = {"gap": None, **{name: _figure(of) for name, of in record.items()}}
         entry["passes"] = record["passes"] - optimiser.looks
-        # the practical's figure, where the solver's own is another
+        # along the pass, where the solver's own figure is another
         entry["objective"] = entry.pop("estimate", entry["objective"])
         if exact:
-            value = problem.objective(problem.loss, split.X_train, codes, W, b, lam)
-            entry["exact"] = _figure(value + 0.5 * lam * float(b @ b) * of_intercept)
+            at = W, b, lam, of_intercept
+            entry["exact"] = _figure(problem.objective(problem.loss, split.X_train, codes, *at))
         now = copy.copy(model)
         now.coef_, now.intercept_ = W, b
         entry["train_accuracy"] = accuracy(now, split.X_train, split.y_train)
@@ -106,10 +106,10 @@ def _problem(optimiser: Optimiser, classes: int, options: Mapping[str, Any]) -> 
 def title(problem: Problem, options: Mapping[str, Any], penalised: bool) -> str:
     """What must be equal for two objectives to be compared."""
     draws = options.get("negatives", "all")
-    drawn = "" if draws == "all" else f", {draws:g} negatives a positive"
-    penalty = f"mu = {options['mu']:g}" if options.get("mu") else "no penalty"
+    drawn = "" if draws == "all" else f", {draws:g} negatives per positive"
+    penalty = f"lam = {options['lam']:g}" if options.get("lam") else "no penalty"
     intercept = ", penalised intercept" if penalised else ", intercept"
-    return f"{problem.name}, {penalty}{drawn}" + (intercept if options.get("intercept") else "")
+    return f"{problem.name}, {penalty}{drawn}" + (intercept if options.get("fit_intercept") else "")
 
 
 def accuracy(model: Any, X: Any, y: NDArray[Any]) -> float:
@@ -153,7 +153,7 @@ def _compile(split: Split, opt: str, obj: str, options: Mapping[str, Any], seed:
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])  # within its class
     few = np.sort(order[np.argsort(rank, kind="stable")[:COMPILES]])
     size = options.get("batch_size")
-    smaller = {**options, "epochs": 1, "batch_size": size and min(size, len(few))}
+    smaller = {**options, "passes": 1, "batch_size": size and min(size, len(few))}
     small = estimator(opt, obj, smaller, len(few), seed)
     X = split.X_train[few]
     if isinstance(X, np.ndarray):  # numba compiles for rows that may not be written apart

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..extras import need
-from ..storage import PathLike, write_whole
-from .plots import check_format
+from ..storage import PathLike
+from .plots import column, written
 
 # Okabe and Ito's, told apart by colour-blind readers, less the yellow that is lost on white
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -47,13 +46,13 @@ def plot_curves(fits: Sequence[Fit], path: PathLike | None = None) -> Any:
     for ax, label in zip(axes[-1], OVER.values(), strict=True):
         ax.set_xlabel(label, fontsize=9)
     _legend(figure, axes)
-    return _written(figure, path)
+    return written(figure, path)
 
 
 def plot_sizes(measures: Mapping[str, Mapping[str, Any]], path: PathLike | None = None) -> Any:
     """Seconds, test error, and error above the best achieved, over the number of training rows.
 
-    `measures` is what slender.lab.measures.large_scale gives.  One row of panels a data set.
+    `measures` is what slender.lab.measures.large_scale gives.  One row of panels per data set.
     """
     everyone = [each for of in measures.values() for each in of["contenders"]]
     styles = _styles(everyone)
@@ -85,14 +84,14 @@ def plot_sizes(measures: Mapping[str, Mapping[str, Any]], path: PathLike | None 
     for ax in axes[-1]:
         ax.set_xlabel("training rows", fontsize=9)
     _legend(figure, axes[:, 1:])
-    return _written(figure, path)
+    return written(figure, path)
 
 
 # -- panels ----------------------------------------------------------------------------------------
 
 
 def _objective(ax: Any, fits: Sequence[Fit], over: str, styles: Style) -> None:
-    values = np.concatenate([_column(fit, _objective_name(fit)) for fit in fits])
+    values = np.concatenate([column(fit["curve"], _objective_name(fit)) for fit in fits])
     best = np.nanmin(values, initial=np.inf)
     above = np.sort(values - best)
     floor = 0.5 * np.min(above[above > 0], initial=1.0)  # the best itself has no place in a log
@@ -101,13 +100,13 @@ def _objective(ax: Any, fits: Sequence[Fit], over: str, styles: Style) -> None:
         fits,
         over,
         styles,
-        lambda fit: np.maximum(_column(fit, _objective_name(fit)) - best, floor),
+        lambda fit: np.maximum(column(fit["curve"], _objective_name(fit)) - best, floor),
     )
     ax.set_yscale("log")
 
 
 def _accuracy(ax: Any, fits: Sequence[Fit], over: str, styles: Style) -> None:
-    _lines(ax, fits, over, styles, lambda fit: 100 * _column(fit, "validation_accuracy"))
+    _lines(ax, fits, over, styles, lambda fit: 100 * column(fit["curve"], "validation_accuracy"))
 
 
 def _lines(
@@ -117,13 +116,15 @@ def _lines(
     styles: Style,
     figures: Callable[[Fit], NDArray[np.float64]],
 ) -> None:
-    """A thin line a fit, and the medians of each contender."""
+    """A thin line for each fit, and the medians of each contender."""
     for key, style in styles.items():
         mine = [fit for fit in fits if (fit["opt"], fit["obj"]) == key]
         if not mine:
             continue
         length = min(len(fit["curve"]) for fit in mine)
-        points = np.array([(_column(fit, over)[:length], figures(fit)[:length]) for fit in mine])
+        points = np.array(
+            [(column(fit["curve"], over)[:length], figures(fit)[:length]) for fit in mine]
+        )
         if len(mine) > 1:
             for x, y in points:
                 ax.plot(x, y, color=style["color"], lw=0.6, alpha=0.35)
@@ -134,16 +135,11 @@ def _objective_name(fit: Fit) -> str:
     return "exact" if "exact" in fit["curve"][-1] else "objective"
 
 
-def _column(fit: Fit, name: str) -> NDArray[np.float64]:
-    values = [entry.get(name) for entry in fit["curve"]]
-    return np.array([np.nan if value is None else value for value in values], np.float64)
-
-
 # -- figures ---------------------------------------------------------------------------------------
 
 
 def _styles(fits: Sequence[Fit]) -> Style:
-    """A colour an optimiser; dashed for the SVM."""
+    """A colour for each optimiser; dashed for the SVM."""
     opts = list(dict.fromkeys(fit["opt"] for fit in fits))
     keys = dict.fromkeys((fit["opt"], fit["obj"]) for fit in fits)
     twice = {opt for opt in opts if sum(key[0] == opt for key in keys) > 1}
@@ -184,11 +180,3 @@ def _legend(figure: Any, axes: Any) -> None:
     figure.legend(
         lines.values(), lines, loc="outside upper center", ncols=min(4, len(lines)), frameon=False
     )
-
-
-def _written(figure: Any, path: PathLike | None) -> Any:
-    if path is not None:
-        check_format(path)
-        suffix = Path(path).suffix.lower().removeprefix(".")
-        write_whole(path, lambda temporary: figure.savefig(temporary, format=suffix, dpi=150))
-    return figure

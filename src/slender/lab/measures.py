@@ -1,8 +1,10 @@
-"""What many fits say together: means over seeds, the large-scale measures of seed 002, Part III.
+"""What many fits say together: means over seeds, and measures of learning at a large scale.
+
+The measures are those of Part III of Bordes and Bottou's slides of 2008.
 
 Over the number n of training rows, the test rows being the same:
 
-    effort        the exponent p of seconds ~ n^p, least squares in the logarithms, a point a fit
+    effort        the exponent p of seconds ~ n^p, by least squares in the logarithms, from all fits
     error         criterion (b): the test error reached
     excess        criterion (a): the test error above the best achievable, taken to be the lowest
                   that any optimiser reached with any number of rows and any seed
@@ -59,8 +61,8 @@ def summary(fits: Iterable[Fit]) -> list[dict[str, Any]]:
         finals = [final(each) for each in group]
         figures = {name: _spread([each[name] for each in finals]) for name in FIGURES}
         named = {name: fit[name] for name in ("dataset", "size", "opt", "obj", "problem")}
-        init_lr = fit["options"].get("init_lr")
-        rows.append({**named, "init_lr": init_lr, "seeds": len(group), **figures})
+        step = fit["options"].get("step")
+        rows.append({**named, "step": step, "seeds": len(group), **figures})
     return rows
 
 

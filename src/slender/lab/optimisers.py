@@ -1,17 +1,17 @@
 """The optimisers of `slender run` and `slender compare`: which there are, and what each takes.
 
-OPTIMISERS maps (optimiser, objective) to an estimator: its settings, which option of an experiment
-each of its parameters comes from, and the problem it solves.  Two optimisers can be held against
-each other by their objective if they solve the same problem with the same penalty; by accuracy
-always.
+OPTIMISERS maps (optimiser, objective) to an estimator: its settings, which options of an experiment
+it takes, and the problem it solves.  Two optimisers can be compared by their objective if they
+solve the same problem with the same penalty; by accuracy always.
 
-    seed 003    gd, sgd, bcfw       W (C, d) at once, mini-batches, no intercept
-    seed 002    sgd-ovr, sgdqn, olbfgs, larank; slnd is seed 000: class against rest, row by row
+    gd, sgd, bcfw                     W (C, d) at once, mini-batches, no intercept: as in a
+                                      practical on Lacoste-Julien et al. 2013
+    sgd-ovr, sgdqn, olbfgs, larank    class against rest, row by row: Bordes and Bottou 2008
+    slnd                              the same: Bel Haj Ali, Nock, Barlaud 2013
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -22,54 +22,72 @@ from ..estimators.validation import check_choice, check_positive
 from ..labels import Codes
 from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, fit_for, peaked_at_zero
 from ..problem import Weights, multiclass, one_vs_rest
+from ..problem.linear import two_rows
+from ..registry import METHODS
 from ..rows import as_rows
 
 OBJECTIVES = ("logistic", "svm")
-MU, BATCH_SIZE = 0.01, 64  # the practical's
+LAM, BATCH_SIZE = 0.01, 64  # if nothing else is said
 
 
 @dataclass(frozen=True)
 class Options:
-    """What an experiment can be asked for; None leaves it to the optimiser."""
+    """What an experiment can be asked for; None leaves it to the optimiser.
 
-    epochs: int = 10
-    mu: float | None = None  # lam/2 ‖W‖² of the rest of the library
-    init_lr: float | None = None  # the first step
+    Parameters
+    ----------
+    passes : int, default 10
+        Number of passes over the training rows.
+    lam : float or None
+        Weight of the penalty lam/2 ‖W‖², which is added to the mean loss.  None: 0.01.
+    step : float or None
+        The first step.  None: each optimiser finds its own.
+    batch_size : int or None
+        Rows per step (sgd, bcfw).  None: 64.
+    schedule : {"optimal", "sqrt", "constant"} or None
+        How the step falls (sgd), as in fit --method sgd.  None: sqrt.
+    average : bool or None
+        Average the iterates.  None: bcfw and slnd do, the others do not.
+    fit_intercept : bool or None
+        Fit an intercept.  None: no.
+    loss : {"logistic", "calibrated_hinge", "squared"} or None
+        Loss of slnd, and of sgd-ovr, sgdqn and olbfgs with --obj logistic.  None: logistic.
+    negatives : float, "all" or None
+        Negatives per positive that a class visits in a pass, or all (one-vs-rest optimisers).
+        None: all.
+    prior : {"empirical", "uniform"} or None
+        With drawn negatives, which class frequencies the scores assume.  None: empirical.
+    rank, hessian_samples, damping
+        As in SLNDClassifier.  For slnd.
+    """
+
+    passes: int = 10
+    lam: float | None = None
+    step: float | None = None
     batch_size: int | None = None
     schedule: str | None = None
     average: bool | None = None
-    intercept: bool | None = None
-    # of the one-vs-rest ones
+    fit_intercept: bool | None = None
     loss: str | None = None
     negatives: float | str | None = None
     prior: str | None = None
-    # of SLND
     rank: int | None = None
     hessian_samples: int | None = None
     damping: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "rank", "hessian_samples"):
+        for name in ("passes", "batch_size", "rank", "hessian_samples"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), kind=Integral)
-        if self.mu is not None:
-            check_positive("mu", self.mu, zero=True)
-        if self.init_lr is not None:
-            check_positive("init_lr", self.init_lr)
-        if self.damping is not None:
-            check_positive("damping", self.damping, zero=True)
+        for name, zero in (("lam", True), ("step", False), ("damping", True)):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name), zero=zero)
         if self.negatives not in (None, "all"):
             check_positive("negatives", self.negatives)
         if self.loss is not None:
             check_choice("loss", self.loss, fit_for(peaked_at_zero, MARGIN_LOSSES))
         if self.prior is not None:
             check_choice("prior", self.prior, ("empirical", "uniform"))
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Options":
-        """From what was given; None counts as not given, other names are left alone."""
-        names = cls.__dataclass_fields__.keys() & values.keys()
-        return cls(**{name: values[name] for name in names if values[name] is not None})
 
     def given(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -80,7 +98,7 @@ class Problem(NamedTuple):
 
     name: str
     loss: str
-    objective: Callable[..., float]  # (loss, X, codes, W, b, lam)
+    objective: Callable[..., float]  # (loss, X, class_index, W, b, lam, of_intercept)
 
     def with_loss(self, loss: str | None) -> "Problem":
         """The same with another loss; None: as it is."""
@@ -90,17 +108,22 @@ class Problem(NamedTuple):
         return self._replace(name=form + loss.replace("_", " "), loss=loss)
 
 
+Values = dict[str, Any]  # of an estimator's parameters
+
+
 class Optimiser(NamedTuple):
     """An estimator, and what an experiment may say to it."""
 
-    estimator: str
+    method: str  # of slender.registry
     problem: Problem
-    takes: Mapping[str, str]  # parameter of the estimator -> the option it comes from
+    takes: tuple[str, ...]  # options, beside passes
     settings: Mapping[str, Any] = {}  # parameters that are always the same
     defaults: Mapping[str, Any] = {}  # options, where nothing is said
+    translate: Callable[[Values, int], Values] = lambda values, n: values  # to its own parameters
+    needs_penalty: bool = False
     binary: Problem | None = None  # solved instead where there are two classes
     penalised: bool = False  # is its intercept, the weight of a constant as large as a typical row
-    looks: int = 0  # passes before the first step, which count as no epoch
+    looks: int = 0  # passes before the first step, which do not count
     plain: bool = True  # is a first step one along the gradient, so that 1 / ‖x‖² is its unit?
 
 
@@ -108,19 +131,33 @@ class Optimiser(NamedTuple):
 
 
 def _all_classes(
-    loss: str, X: Any, codes: NDArray[np.int32], W: NDArray[Any], b: NDArray[Any], lam: float
+    loss: str,
+    X: Any,
+    class_index: NDArray[np.int32],
+    W: NDArray[Any],
+    b: NDArray[Any],
+    lam: float,
+    of_intercept: float = 0.0,
 ) -> float:
-    if len(W) == 1:  # of two classes: rows that sum to zero, as descent from zero keeps them
-        W, b = np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-    return multiclass(MULTICLASS_LOSSES[loss], as_rows(X), codes, W, b, np.ones(len(codes)), lam)
+    W, b = two_rows(W, b)
+    ones = np.ones(len(class_index))
+    value = multiclass(MULTICLASS_LOSSES[loss], as_rows(X), class_index, W, b, ones, lam)
+    return value + 0.5 * lam * of_intercept * float(b @ b)
 
 
 def _class_by_class(
-    loss: str, X: Any, codes: NDArray[np.int32], W: NDArray[Any], b: NDArray[Any], lam: float
+    loss: str,
+    X: Any,
+    class_index: NDArray[np.int32],
+    W: NDArray[Any],
+    b: NDArray[Any],
+    lam: float,
+    of_intercept: float = 0.0,
 ) -> float:
-    ones = Weights(np.ones(len(codes)), np.ones(len(W)), np.ones(len(W)))
-    labels = Codes(codes, int(len(W) == 1))
-    return one_vs_rest(MARGIN_LOSSES[loss], as_rows(X), labels, W, b, ones, lam)
+    ones = Weights(np.ones(len(class_index)), np.ones(len(W)), np.ones(len(W)))
+    labels = Codes(class_index, int(len(W) == 1))
+    value = one_vs_rest(MARGIN_LOSSES[loss], as_rows(X), labels, W, b, ones, lam)
+    return value + 0.5 * lam * of_intercept * float(b @ b)
 
 
 SOFTMAX = Problem("multinomial logistic", "cross_entropy", _all_classes)
@@ -128,109 +165,88 @@ CRAMMER_SINGER = Problem("multi-class SVM", "crammer_singer", _all_classes)
 LOGISTIC = Problem("one-vs-rest logistic", "logistic", _class_by_class)
 HINGE = Problem("one-vs-rest SVM", "hinge", _class_by_class)
 
-ALL_EPOCHS = {"tol": None}  # do not stop at a gap
-PRACTICAL = {"mu": MU, "batch_size": BATCH_SIZE, "schedule": "sqrt", "average": False}
-MINI_BATCH = {
-    "lam": "mu",
-    "step": "init_lr",
-    "batch_size": "batch_size",
-    "schedule": "schedule",
-    "average": "average",
-    "fit_intercept": "intercept",
-}
-ROW_BY_ROW = {
-    "lam": "mu",
-    "step": "init_lr",
-    "average": "average",
-    "fit_intercept": "intercept",
-}
-SECANT = {  # the first step of SGD-QN is 1/(lam t0)
-    "lam": "mu",
-    "t0": "init_lr",
-    "average": "average",
-    "fit_intercept": "intercept",
-}
-DRAWN = {"negatives": "negatives", "prior": "prior"}
-LOW_RANK = {name: name for name in ("rank", "hessian_samples", "damping")}
+
+def _with_c(values: Values, n: int) -> Values:
+    """LaRank's penalty is C = 1/(n lam)."""
+    lam = values.pop("lam")
+    return {**values, "C": 1.0 / (n * lam)}
 
 
-def _one_vs_rest_pair(
-    estimator: str, takes: Mapping[str, str], plain: bool = True
-) -> dict[str, Optimiser]:
-    defaults = {"mu": MU, "average": False, "intercept": False}
-    takes = {**takes, **DRAWN}
-    logistic = Optimiser(estimator, LOGISTIC, {**takes, "loss": "loss"}, plain=plain)
-    hinge = Optimiser(estimator, HINGE, takes, {"loss": HINGE.loss}, defaults, plain=plain)
+def _with_t0(values: Values, n: int) -> Values:
+    """The first step of SGD-QN is 1/(lam t0)."""
+    step = values.pop("step", None)
+    return values if step is None else {**values, "t0": 1.0 / (values["lam"] * step)}
+
+
+ALL_PASSES = {"tol": None}  # do not stop at a gap
+ROW_BY_ROW = ("lam", "step", "average", "fit_intercept", "negatives", "prior")
+DEFAULTS = {"lam": LAM, "fit_intercept": False}
+
+
+def _one_vs_rest_pair(method: str, **more: Any) -> dict[str, Optimiser]:
+    defaults = {**DEFAULTS, "average": False}
+    with_loss = {**defaults, "loss": LOGISTIC.loss}
     return {
-        "logistic": logistic._replace(defaults={**defaults, "loss": LOGISTIC.loss}),
-        "svm": hinge,
+        "logistic": Optimiser(method, LOGISTIC, (*ROW_BY_ROW, "loss"), {}, with_loss, **more),
+        "svm": Optimiser(method, HINGE, ROW_BY_ROW, {"loss": HINGE.loss}, defaults, **more),
     }
 
 
 OPTIMISERS: dict[str, dict[str, Optimiser]] = {
     "gd": {
         "logistic": Optimiser(
-            "GDClassifier",
+            "gd",
             SOFTMAX,
-            {"lam": "mu", "step": "init_lr", "fit_intercept": "intercept"},
-            {"loss": "cross_entropy"},
-            {"mu": MU, "intercept": False},
+            ("lam", "step", "fit_intercept"),
+            {"loss": SOFTMAX.loss},
+            DEFAULTS,
             looks=1,
         )
     },
     "sgd": {
         obj: Optimiser(
-            "SGDClassifier",
+            "sgd",
             problem,
-            MINI_BATCH,
+            ("lam", "step", "batch_size", "schedule", "average", "fit_intercept"),
             {"loss": problem.loss},
-            {**PRACTICAL, "intercept": False},
+            {**DEFAULTS, "batch_size": BATCH_SIZE, "schedule": "sqrt", "average": False},
         )
         for obj, problem in (("logistic", SOFTMAX), ("svm", CRAMMER_SINGER))
     },
-    "sgd-ovr": _one_vs_rest_pair("SGDClassifier", ROW_BY_ROW),
-    "sgdqn": _one_vs_rest_pair("SGDQNClassifier", SECANT),
-    "olbfgs": _one_vs_rest_pair("OLBFGSClassifier", ROW_BY_ROW, plain=False),
+    "sgd-ovr": _one_vs_rest_pair("sgd"),
+    "sgdqn": _one_vs_rest_pair("sgdqn", translate=_with_t0, needs_penalty=True),
+    "olbfgs": _one_vs_rest_pair("olbfgs", plain=False),
     "slnd": {
         "logistic": Optimiser(
-            "SLNDClassifier",
+            "slnd",
             LOGISTIC,
-            {
-                "step": "init_lr",
-                "average": "average",
-                "fit_intercept": "intercept",
-                "loss": "loss",
-                **DRAWN,
-                **LOW_RANK,
-            },
+            (*ROW_BY_ROW[1:], "loss", "rank", "hessian_samples", "damping"),
             {},
-            {"loss": LOGISTIC.loss, "intercept": False},
+            {"loss": LOGISTIC.loss, "fit_intercept": False},
             plain=False,
         )
     },
     "larank": {
         "svm": Optimiser(
-            "LaRankClassifier",
+            "larank",
             CRAMMER_SINGER,
-            {"C": "mu", "fit_intercept": "intercept"},
-            ALL_EPOCHS,
-            {"mu": MU, "intercept": False},
+            ("lam", "fit_intercept"),
+            ALL_PASSES,
+            DEFAULTS,
+            translate=_with_c,
+            needs_penalty=True,
             binary=HINGE,
             penalised=True,
         )
     },
     "bcfw": {
         "svm": Optimiser(
-            "BCFWClassifier",
+            "bcfw",
             CRAMMER_SINGER,
-            {
-                "lam": "mu",
-                "batch_size": "batch_size",
-                "average": "average",
-                "fit_intercept": "intercept",
-            },
-            ALL_EPOCHS,
-            {"mu": MU, "batch_size": BATCH_SIZE, "average": True, "intercept": False},
+            ("lam", "batch_size", "average", "fit_intercept"),
+            ALL_PASSES,
+            {**DEFAULTS, "batch_size": BATCH_SIZE, "average": True},
+            needs_penalty=True,
             penalised=True,
         )
     },
@@ -239,7 +255,7 @@ OPTIMISERS: dict[str, dict[str, Optimiser]] = {
 
 def flag(option: str) -> str:
     """As it is written on the command line."""
-    return "--" + option.replace("_", "-")
+    return "--intercept" if option == "fit_intercept" else "--" + option.replace("_", "-")
 
 
 def choose(opt: str, obj: str | None = None) -> tuple[str, Optimiser]:
@@ -262,8 +278,7 @@ def choose(opt: str, obj: str | None = None) -> tuple[str, Optimiser]:
 
 def unused(optimiser: Optimiser, options: Options) -> list[str]:
     """Options that were given and that this optimiser does not have."""
-    has = {*optimiser.takes.values(), "epochs"}
-    return [name for name in options.given() if name not in has]
+    return [name for name in options.given() if name not in (*optimiser.takes, "passes")]
 
 
 def complete(opt: str, obj: str, options: Options, n: int = BATCH_SIZE) -> dict[str, Any]:
@@ -271,30 +286,28 @@ def complete(opt: str, obj: str, options: Options, n: int = BATCH_SIZE) -> dict[
     _, optimiser = choose(opt, obj)
     for name in unused(optimiser, options):
         users = [
-            other for other, of in OPTIMISERS.items()
-            if any(name in each.takes.values() for each in of.values())
-        ]  # fmt: skip
+            other
+            for other, of in OPTIMISERS.items()
+            if any(name in each.takes for each in of.values())
+        ]
         raise ValueError(
             f"--opt {opt} does not use {flag(name)}: remove it, or use --opt {', '.join(users)}"
         )
     whole = {**optimiser.defaults, **options.given()}
     if "batch_size" in whole and options.batch_size is None:
         whole["batch_size"] = min(BATCH_SIZE, n)
-    if whole.get("mu") == 0 and (opt == "bcfw" or optimiser.takes.keys() & {"C", "t0"}):
-        raise ValueError(f"--mu 0: --opt {opt} needs a penalty; give a number > 0")
+    if optimiser.needs_penalty and whole["lam"] == 0:
+        raise ValueError(f"--lam 0: --opt {opt} needs a penalty; give a number > 0")
     return whole
 
 
 def estimator(opt: str, obj: str, options: Mapping[str, Any], n: int, seed: int) -> Any:
     """The estimator for n rows; `options` as `complete` gives them."""
     _, optimiser = choose(opt, obj)
-    mu, init_lr = options.get("mu"), options.get("init_lr")
-    named = {**options, "lam": mu, "step": init_lr}
-    named["fit_intercept"] = options.get("intercept")
-    if mu:
-        named["C"] = 1.0 / (n * mu)
-        named["t0"] = None if init_lr is None else 1.0 / (mu * init_lr)
-    values = {name: named[name] for name in optimiser.takes if named.get(name) is not None}
-    cls = getattr(import_module(__package__.split(".")[0]), optimiser.estimator)
-    passes = options["epochs"] + optimiser.looks
-    return cls(**optimiser.settings, **values, passes=passes, random_state=seed)
+    values = {name: options[name] for name in optimiser.takes if options.get(name) is not None}
+    return METHODS[optimiser.method].load()(
+        **optimiser.settings,
+        **optimiser.translate(values, n),
+        passes=options["passes"] + optimiser.looks,
+        random_state=seed,
+    )

@@ -25,12 +25,10 @@ def plot_path(
     `records` is the path_ of a LinearProbe, `C` its C_.  Returns matplotlib's Figure; with `path`
     (.png, .pdf or .svg) it is written there too.
     """
-    if path is not None:
-        check_format(path)
     figure, upper, lower = _two_panels()
     records = sorted(records, key=lambda record: record["C"])
-    Cs = _column(records, "C")
-    curves = [name for name in CURVES if np.isfinite(_column(records, name)).any()]
+    Cs = column(records, "C")
+    curves = [name for name in CURVES if np.isfinite(column(records, name)).any()]
     for name in curves:
         style = ":" if name == "mean_per_class" else "-"  # it may lie on top of top-1
         _curve(upper, "C", records, name, linestyle=style, label=CURVES[name])
@@ -46,7 +44,7 @@ def plot_path(
     _legend(figure, upper)
     lower.set_ylabel("validation log-loss")
     lower.set_xlabel("C")
-    return _written(figure, path)
+    return written(figure, path)
 
 
 def plot_grid(
@@ -60,8 +58,6 @@ def plot_grid(
     the values around the chosen lambda1.  `records` is the path_ of a TraceNormProbe, `chosen` its
     (lambda1_, lambda2_).
     """
-    if path is not None:
-        check_format(path)
     figure, upper, lower = _two_panels()
     lambda2s = sorted({record["lambda2"] for record in records}, reverse=True)
     shades = need("matplotlib", "a plot").colormaps["viridis"](np.linspace(0, 0.9, len(lambda2s)))
@@ -82,14 +78,14 @@ def plot_grid(
             )  # fmt: skip
         near = [r for r in records if 1.0 / NEAR <= r["lambda1"] / chosen[0] <= NEAR]
         shown = _fit(upper, near, ["top1"])(records)
-        _fit_penalty(upper, _column(records, "lambda1"), shown)
+        _fit_penalty(upper, column(records, "lambda1"), shown)
     upper.set_xscale("log")
     upper.invert_xaxis()  # from strong to weak, as the path goes
     upper.set_ylabel("validation accuracy")
     _legend(figure, upper)
     lower.set_ylabel("rank")
     lower.set_xlabel("lambda1")
-    return _written(figure, path)
+    return written(figure, path)
 
 
 def plot_chosen(model: Any, path: PathLike | None = None) -> Any:
@@ -124,9 +120,9 @@ def _curve(
     **style: Any,
 ) -> None:
     """One figure over the penalty, in a band of its standard error where it has one."""
-    x, values = _column(records, penalty), _column(records, name)
+    x, values = column(records, penalty), column(records, name)
     (line,) = axes.plot(x, values, marker=".", **style)
-    error = _column(records, f"{name}_error")
+    error = column(records, f"{name}_error")
     if band and np.isfinite(error).any():
         color = line.get_color()
         axes.fill_between(x, values - error, values + error, color=color, alpha=0.2, linewidth=0)
@@ -138,14 +134,14 @@ def _fit(
     """An axis that fits these figures and their bands; gives what says which records it shows."""
     ends = []
     for name in names:
-        error = np.nan_to_num(_column(records, f"{name}_error"))
-        ends += [_column(records, name) - error, _column(records, name) + error]
+        error = np.nan_to_num(column(records, f"{name}_error"))
+        ends += [column(records, name) - error, column(records, name) + error]
     low, high = np.nanmin(ends), np.nanmax(ends)
     margin = MARGIN * (high - low) or MARGIN
     axes.set_ylim(low - margin, high + margin)
 
     def shows(others: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
-        values = np.array([_column(others, name) for name in names])
+        values = np.array([column(others, name) for name in names])
         return np.any((values >= low) & (values <= high), axis=0)
 
     return shows
@@ -161,9 +157,10 @@ def _fit_penalty(axes: Any, values: NDArray[np.float64], shown: NDArray[np.bool_
         axes.set_xlim(kept[0] / air, kept[-1] * air)
 
 
-def _written(figure: Any, path: PathLike | None) -> Any:
+def written(figure: Any, path: PathLike | None) -> Any:
     """The figure, also as a file where one is asked for."""
     if path is not None:
+        check_format(path)
         suffix = Path(path).suffix.lower().removeprefix(".")
         write_whole(path, lambda temporary: figure.savefig(temporary, format=suffix, dpi=150))
     return figure
@@ -175,7 +172,7 @@ def check_format(path: PathLike) -> None:
         raise FileError(f"{path}: no known format of figures; use {', '.join(FORMATS)}")
 
 
-def _column(records: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
+def column(records: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
     """One figure of every record; nan where it has none (top-5 of four classes)."""
     values = [record.get(name) for record in records]
     return np.array([np.nan if value is None else value for value in values], np.float64)

@@ -1,7 +1,7 @@
 """Data sets by name or by path, cut into training, validation and test rows.
 
     digits                  scikit-learn's, 1,300 + 497 rows of norm 1; a tenth validates
-    mnist, fashion-mnist    50,000 / 10,000 / 10,000 as in seed 003, pixels / 255, from IDX files
+    mnist, fashion-mnist    50,000 / 10,000 / 10,000 rows, pixels / 255, from IDX files
     mini-mnist              the first 1,000 training rows of mnist, validation and test as there
     a path                  what slender.files reads: a folder of X_train.npy ..., .npz, .svm, ...
 
@@ -97,7 +97,7 @@ def permuted(split: Split, n: int, seed: int) -> Split:
 
 
 def prepared(split: Split, how: str) -> Split:
-    """The split as seed 002 wants it ("standard"), by figures of the training rows.
+    """The split as Bordes and Bottou 2008 want it ("standard"), by figures of the training rows.
 
     Columns of mean 0 and variance 1 (sparse: of largest absolute value 1), then rows of norm 1.
     """
@@ -110,7 +110,7 @@ def prepared(split: Split, how: str) -> Split:
 
 
 def compressed(split: Split, d_sq: int, test_on: str, seed: int) -> Split:
-    """Training rows as codes of a byte for `d_sq` numbers (seed 004).
+    """Training rows as codes, one byte for `d_sq` numbers (Harchaoui et al. 2012).
 
     The other rows stay as they are ("full", the paper's semi PQ) or become codes too ("codes").
     """
@@ -236,7 +236,7 @@ def _checked(path: Path, part: str = "train") -> tuple[Any, NDArray[Any]]:
     """A part of the data at this path; what is wrong is said while rows have their own numbers."""
     X, y = read_dataset(path, part=part)
     if y.ndim != 1:
-        raise FileError(f"{path}: y is an indicator matrix; an experiment needs one label a row")
+        raise FileError(f"{path}: y is an indicator matrix; an experiment needs one label per row")
     try:
         check_finite(as_rows(X))
     except ValueError as error:

@@ -1,0 +1,43 @@
+"""Options that `slender run` and `slender compare` share."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .common import of_data
+from .settings import settings_of, with_settings
+
+PANEL = "Optimiser"
+of_optimiser: Any = partial(typer.Option, rich_help_panel=PANEL)
+# Names of the same options in the practical that these commands come from.
+SECOND_NAMES = {"lam": "--mu", "step": "--init-lr", "passes": "--epochs"}
+
+OPT = of_optimiser(help="gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank or bcfw.")
+Obj = Annotated[
+    str | None,
+    of_optimiser(help="logistic or svm.  If not given: what the optimiser solves."),
+]
+Dataset = Annotated[
+    str,
+    of_data(help="digits, mini-mnist, mnist, fashion-mnist, or the path of a file or a folder."),
+]
+DataDir = Annotated[
+    Path | None,
+    of_data(help="The folder that holds mnist/ or fashion-mnist/.  If not given: SLENDER_DATA."),
+]
+Preprocess = Annotated[
+    str | None,
+    of_data(
+        help="none, or standard: columns, then rows, are scaled (Bordes and Bottou 2008).  "
+        "If not given: none."
+    ),
+]
+
+
+def with_experiment(command: Callable[..., None], arguments: list[str]) -> Callable[..., None]:
+    """The command with every option of an experiment."""
+    settings = settings_of("lab.optimisers", "Options", SECOND_NAMES)
+    return with_settings(command, settings, PANEL)
