@@ -54,8 +54,8 @@ METHOD_OPTIONS = {  # of each method: words, and what they set
         {"lam": 0.1, "batch_size": 7, "tol": 0.1, "average": False, "passes": 50},
     ),
     "tracenorm": (
-        "--lambda1 0.05 --lambda2 0.001 --tol 0.01 --max-iter 50 --intercept",
-        {"lambda1": 0.05, "lambda2": 1e-3, "tol": 0.01, "max_iter": 50, "fit_intercept": True},
+        "--lambda1 0.05 --lambda2 0.001 --tol 0.01 --passes 50 --intercept",
+        {"lambda1": 0.05, "lambda2": 1e-3, "tol": 0.01, "passes": 50, "fit_intercept": True},
     ),
 }
 

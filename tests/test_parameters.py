@@ -73,7 +73,7 @@ LESS = {  # to fit in milliseconds
     "LinearProbe": {"Cs": 12, "tol": 1e-2},
     "ProductQuantizer": {"n_iter": 5},
     "TraceNormClassifier": {"tol": 1e-2},
-    "TraceNormProbe": {"n_lambda1": 5, "n_lambda2": 1, "tol": 1e-2, "max_iter": 3},
+    "TraceNormProbe": {"n_lambda1": 5, "n_lambda2": 1, "tol": 1e-2, "passes": 6},
 }
 TOGETHER = {"groups": {"validation": Folds(3)}, "prior": {"negatives": 1.0}}  # what one needs
 ALWAYS, MODES = "always", "in any mode, though not by default"
