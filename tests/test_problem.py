@@ -9,6 +9,7 @@ from scipy import sparse
 
 import naive
 import naive_batch
+from slender.data import Examples
 from slender.labels import Codes, Indicator
 from slender.losses import MARGIN_LOSSES, MULTICLASS_LOSSES, row_slope, row_value
 from slender.problem import Multinomial, Weights, multiclass, one_vs_rest
@@ -69,7 +70,7 @@ def test_cross_entropy_is_the_multinomial_objective():
     X, W, b = rng.standard_normal((40, 4)), rng.standard_normal((3, 4)), rng.standard_normal(3)
     codes = rng.integers(0, 3, 40).astype(np.int32)
     weight = rng.uniform(0, 2, 40)
-    problem = Multinomial(as_rows(X), codes, weight / 40, 3)
+    problem = Multinomial(Examples(as_rows(X), codes, weight / 40), 3)
     want = problem.at(problem.theta(W, b), 0.2).objective
     got = multiclass(MULTICLASS_LOSSES["cross_entropy"], as_rows(X), codes, W, b, weight, 0.2)
     assert got == pytest.approx(want, rel=1e-12)

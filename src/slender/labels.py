@@ -46,6 +46,16 @@ def _sign(y, i, c):  # type: ignore[no-untyped-def]
     return lambda y, i, c: method(y, i, c)
 
 
+def first_class(y: Labels) -> int:
+    """The class index of class row 0."""
+    return y.first if isinstance(y, Codes) else 0
+
+
+def labels_of(y: NDArray[Any], first: int) -> Labels:
+    """One class index per example, or an indicator matrix, as labels."""
+    return Codes(y, first) if y.ndim == 1 else Indicator(y)
+
+
 def positives(y: Labels, n_classes: int, active: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     """For each class, the places in `active` of its positives, increasing."""
     if isinstance(y, Indicator):

@@ -198,7 +198,7 @@ class RankOne(Solver[RankOneState]):
         at, wide = state.here.at, self.problem.widened()
         U, V = at.U.astype(np.float64), at.V.astype(np.float64)
         here = look(wide, wide.rows.matmat(U), Factors(U, at.theta, V, at.b))
-        self.problem.readings.passes += 1.0  # beside the one that `look` counts
+        self.problem.examples.read.passes += 1.0  # beside the one that `look` counts
         proved = self._objective_of(here) - self._gap_of(here, here.cost)
         state.dual = max(state.dual, proved - state.here.cost.own)
 
@@ -341,7 +341,7 @@ class RankOne(Solver[RankOneState]):
         return residual * outside + P @ scaled
 
     def _products(self, U: NDArray[Any]) -> NDArray[Any]:
-        self.problem.readings.passes += 1.0
+        self.problem.examples.read.passes += 1.0
         return self.problem.rows.matmat(np.ascontiguousarray(U))
 
 
