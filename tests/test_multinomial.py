@@ -19,7 +19,7 @@ from slender.problem.certificate import certify, hopeful
 from slender.problem.intercepts import ClassDiagonal, solve
 from slender.rows import as_rows, threads
 from slender.solvers import linesearch
-from slender.solvers.pairs import Pairs
+from slender.solvers.secant_pairs import SecantPairs
 
 
 def drawn(seed, n=60, d=5, C=4, weights=True, intercept=True, form=np.asarray):
@@ -233,7 +233,7 @@ def test_two_loops_are_bfgs():
     rng = np.random.default_rng(0)
     M = rng.standard_normal((6, 6))
     H = M @ M.T + np.eye(6)
-    pairs = Pairs(3, np.float64)
+    pairs = SecantPairs(3, np.float64)
     H0 = np.diag(rng.random(6) + 0.5)
     B = H0.copy()
     for _ in range(3):

@@ -10,7 +10,7 @@ from scipy import sparse
 import naive
 import naive_batch
 from slender.data import Examples
-from slender.labels import Codes, Indicator
+from slender.labels import ClassIndex, Indicator
 from slender.losses import MARGIN_LOSSES, MULTICLASS_LOSSES, row_slope, row_value
 from slender.problem import Multinomial, Weights, multiclass, one_vs_rest
 from slender.rows import as_rows, threads
@@ -39,10 +39,15 @@ def test_zero_weights_are_absent():
     loss, one = MARGIN_LOSSES["logistic"], np.ones(1)
     example = np.r_[np.ones(6), np.zeros(4)]
     kept = one_vs_rest(
-        loss, as_rows(X[:6]), Codes(codes[:6], 1), W, np.zeros(1), Weights(np.ones(6), one, one)
+        loss,
+        as_rows(X[:6]),
+        ClassIndex(codes[:6], 1),
+        W,
+        np.zeros(1),
+        Weights(np.ones(6), one, one),
     )
     weighted = one_vs_rest(
-        loss, as_rows(X), Codes(codes, 1), W, np.zeros(1), Weights(example, one, one)
+        loss, as_rows(X), ClassIndex(codes, 1), W, np.zeros(1), Weights(example, one, one)
     )
     assert weighted == pytest.approx(kept, rel=1e-14)
 

@@ -49,9 +49,9 @@ from ..problem.tracenorm import (
     raw_intercepts,
     singular_values,
 )
-from .atoms import FEW, INNER, Atoms, Subspace
 from .lanczos import SingularVectors, top_singular_vectors
 from .loop import Record, Solver
+from .subspace import FEW, INNER, Atoms, Subspace
 
 PAIRS = 32  # taken at a time
 RELATIVE = 1e-2  # accuracy of sigma_1 beside lambda1, where epsilon does not say

@@ -18,13 +18,12 @@ from ..labels import Indicator, Labels, counts
 from ..losses import MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, to_logits
 from ..problem import Weights, multiclass, one_vs_rest
 from ..rows import Rows
-from ..solvers.minibatch import AllClasses, EachClass
-from ..solvers.minibatch import Form as BatchForm
+from ..solvers.minibatch import AllClasses, BatchLoss, EachClass
 from ..solvers.sampling import negatives_used
 from .validation import check_choice, check_positive, shown
 
 
-class Form(Protocol):
+class Decomposition(Protocol):
     """What the stochastic estimators ask."""
 
     apart: ClassVar[bool]  # do classes learn apart, so that each may have visits of its own?
@@ -35,7 +34,7 @@ class Form(Protocol):
         """F''(0), or a bound on the curvature in a row's scores; 0: there is none."""
 
     @property
-    def batch(self) -> BatchForm:
+    def batch(self) -> BatchLoss:
         """The form as the mini-batch solver knows it."""
 
     @property
@@ -204,7 +203,9 @@ class MultiClass:
     def weigh(self, weights: Weights, labels: Labels) -> Weights:
         """c_i: the example's weight times its class's."""
         assert not isinstance(labels, Indicator)
-        example = weights.example * weights.positive[labels.codes].astype(weights.example.dtype)
+        example = weights.example * weights.positive[labels.class_index].astype(
+            weights.example.dtype
+        )
         ones = np.ones_like(weights.positive)
         return Weights(example, ones, ones)
 
@@ -218,7 +219,7 @@ class MultiClass:
         lam: float,
     ) -> float:
         assert not isinstance(labels, Indicator)
-        return multiclass(self.loss, rows, labels.codes, W, b, weights.example, lam)
+        return multiclass(self.loss, rows, labels.class_index, W, b, weights.example, lam)
 
     def at_zero(self, n_class_rows: int) -> float:
         return self.loss.value(np.zeros(n_class_rows), 0)
@@ -239,6 +240,6 @@ class MultiClass:
         return np.asarray(np.exp(S - S.max(axis=1, keepdims=True)))
 
 
-def form_of(loss: str) -> type[OneVsRest] | type[MultiClass]:
+def decomposition_of(loss: str) -> type[OneVsRest] | type[MultiClass]:
     """What a loss of this name makes of the classes."""
     return MultiClass if loss in MULTICLASS_LOSSES else OneVsRest
