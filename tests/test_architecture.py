@@ -14,6 +14,7 @@ ORDER = [
     "storage",  # files in general
     "kernels",  # compiled, and kept on disk
     "overloads",  # how kernels call methods
+    "krylov",  # eigenpairs by products
     "rows",  # vectors -> something a kernel can read
     "losses",
     "labels",

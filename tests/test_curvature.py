@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive
-from slender.curvature import Diagonal, Identity, LowRank, eigen, lowrank
+from slender import krylov
+from slender.curvature import Diagonal, Identity, LowRank, lowrank
 from slender.curvature.base import CurvatureSample
 from slender.rows import as_rows
 
@@ -29,22 +30,22 @@ def skewed(n, d, seed=0, dtype=np.float64):
 @pytest.mark.parametrize("way", ["dense", "block_lanczos"])
 def test_both_eigensolvers_equal_lapack(monkeypatch, way, m, d, dtype):
     if way == "block_lanczos":
-        monkeypatch.setattr(eigen, "DENSE_SIZE", 0)
+        monkeypatch.setattr(krylov, "DENSE_SIZE", 0)
     k, S = 40, skewed(m, d, dtype=dtype)
-    theta, Q = eigen.top_eigenpairs(S, k, np.random.default_rng(0))
+    theta, Q = krylov.top_eigenpairs(S, k, np.random.default_rng(0))
     want = np.linalg.eigvalsh(S.astype(float).T @ S / m)[::-1][:k]
     tol = 1e-3 if dtype == np.float32 else 1e-6
     np.testing.assert_allclose(theta, want, rtol=tol)
     np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=200 * np.finfo(dtype).eps * np.sqrt(d))
     residual = S.T @ (S @ Q) / m - Q * theta
-    assert np.linalg.norm(residual, axis=0).max() <= 2 * eigen.RESIDUAL[S.dtype.char] * theta[0]
+    assert np.linalg.norm(residual, axis=0).max() <= 2 * krylov.RESIDUAL[S.dtype.char] * theta[0]
 
 
 def test_block_lanczos_survives_a_sample_of_low_rank(monkeypatch):
-    monkeypatch.setattr(eigen, "DENSE_SIZE", 0)
+    monkeypatch.setattr(krylov, "DENSE_SIZE", 0)
     rng = np.random.default_rng(0)
     S = rng.standard_normal((800, 20)) @ rng.standard_normal((20, 700))
-    theta, Q = eigen.top_eigenpairs(S, 60, rng)
+    theta, Q = krylov.top_eigenpairs(S, 60, rng)
     want = np.linalg.eigvalsh(S.T @ S / 800)[::-1][:60]
     np.testing.assert_allclose(theta, want, atol=1e-8 * want[0])
     np.testing.assert_allclose(Q[:, :20].T @ Q[:, :20], np.eye(20), atol=1e-8)

@@ -10,14 +10,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
 import naive_batch
-from slender import GDClassifier, LogisticClassifier, load_model, save_model
+from slender import GDClassifier, LogisticClassifier, krylov, load_model, save_model
 from slender.data import Examples
+from slender.krylov import largest_eigenvalue
 from slender.lab.datasets import digits, planted
 from slender.problem import Multinomial
 from slender.problem.linear import two_rows
 from slender.rows import as_rows, threads
-from slender.solvers import gradient
-from slender.solvers.gradient import GradientDescent, largest_eigenvalue, lipschitz
+from slender.solvers.gradient import GradientDescent, lipschitz
 
 # lam is the penalty beside a *mean* over the rows of positive weight: doubling every weight doubles
 # the loss and not the penalty, repeating every row leaves both.  (Weight 0 *is* absence.)
@@ -82,7 +82,7 @@ def test_the_constant_of_a_problem(monkeypatch, form, intercept):
 
 
 def test_very_wide_rows_keep_few_vectors(monkeypatch):
-    monkeypatch.setattr(gradient, "KEPT_BYTES", 1)
+    monkeypatch.setattr(krylov, "KEPT_BYTES", 1)
     values = np.r_[5.0, np.ones(99)]
     bound = largest_eigenvalue(
         lambda Q: values[:, None] * Q, 100, values.sum(), np.random.default_rng(0)

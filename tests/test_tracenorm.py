@@ -12,13 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import naive_trace
 from naive_trace import PROBLEMS, blobs, stated
-from slender import LinearProbe, TraceNormClassifier
+from slender import LinearProbe, TraceNormClassifier, krylov
 from slender.data import Examples
 from slender.lab.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.tracenorm import Costs, Factors, costs, duality_gap, risk_gradient
 from slender.rows import DenseRows, one_blas_thread
-from slender.solvers import lanczos
 
 
 @pytest.fixture(autouse=True)
@@ -242,7 +241,7 @@ MATRICES = {
 def test_the_leading_pairs_are_lapack_s(name, k, dtype):
     N = MATRICES[name].astype(dtype)
     sigma = np.linalg.svd(np.float64(N), compute_uv=False)
-    found = lanczos.top_singular_vectors(N, k, None, 1e-4 * sigma[0], np.random.default_rng(1))
+    found = krylov.top_singular_vectors(N, k, None, 1e-4 * sigma[0], np.random.default_rng(1))
     r = np.sum(found.sigma > 1e-3 * sigma[0])  # below, float32 has noise from a Gram matrix
     assert r == min(k, np.sum(sigma > 1e-3 * sigma[0]))
     V, U, near = found.V[:, :r], found.U[:, :r], 300 * np.finfo(dtype).eps
@@ -259,15 +258,15 @@ def test_vectors_of_the_step_before_save_products(monkeypatch):
     V, sigma, _ = np.linalg.svd(N, full_matrices=False)
     rng = np.random.default_rng(0)
     near = V[:, :2] + 1e-4 * rng.standard_normal((90, 2))
-    monkeypatch.setattr(lanczos, "STEPS", 1)
-    cold = lanczos.top_singular_vectors(N, 2, None, 1e-3, rng)
-    warm = lanczos.top_singular_vectors(N, 2, near, 1e-3, rng)
+    monkeypatch.setattr(krylov, "STEPS", 1)
+    cold = krylov.top_singular_vectors(N, 2, None, 1e-3, rng)
+    warm = krylov.top_singular_vectors(N, 2, near, 1e-3, rng)
     assert cold.sigma[0] < 0.9 * sigma[0]
     assert warm.sigma[0] == pytest.approx(sigma[0], rel=1e-5)
 
 
 def test_a_gradient_of_zeros_has_no_pairs():
-    found = lanczos.top_singular_vectors(np.zeros((5, 4)), 3, None, 1e-3, np.random.default_rng(0))
+    found = krylov.top_singular_vectors(np.zeros((5, 4)), 3, None, 1e-3, np.random.default_rng(0))
     assert len(found.sigma) == found.U.shape[1] == found.V.shape[1] == 0
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..krylov import top_eigenpairs
 from ..problem import Multinomial
 from ..problem.intercepts import (
     DENSE,
@@ -39,7 +40,6 @@ from ..rows import DenseBlock
 from ..rows.threads import matmul
 from .base import SAMPLE_BYTES
 from .doubtful import Correction, DoubtfulRows, Gram, gram_of
-from .eigen import top_eigenpairs
 
 MIN_SAMPLES, MAX_SAMPLES = 16, 4096
 MAX_RANK = 256  # eigenpairs: on embeddings and pixels more gain no pass, and 64 lose some

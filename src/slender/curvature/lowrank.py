@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..krylov import top_eigenpairs
 from ..notices import warn
 from ..rows import DenseBlock, DenseRows, Rows
 from .base import EIGENVALUE_FLOOR, CurvatureSample, constant_column
-from .eigen import top_eigenpairs
 
 MAX_RANK = 1024  # rank=None keeps at most this many directions ...
 TRACE_KEPT = 0.999  # ... and no more than hold this share of the trace

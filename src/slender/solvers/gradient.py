@@ -3,35 +3,21 @@
     W <- W - eta (G + lam W)        b <- b - eta g        G, g as in problem/multinomial.py
 
 One pass a step gives objective and gradient.  The step is constant; eta = 1/L is the largest that
-the theory knows, with L the Lipschitz constant of the gradient:
+the theory knows, with L the Lipschitz constant of the gradient (krylov.py bounds its eigenvalue):
 
     ∇²P = Σ w_i (diag p_i - p_i p_iᵀ) ⊗ x̃_i x̃_iᵀ + penalty  <=  ½ lambda_max(M) + lam =: L
     M = Σ w_i x̃_i x̃_iᵀ,   x̃ = [x, 1] with an intercept
 
 Then P falls at every step and P(t) - P* <= L ‖theta_0 - theta*‖² / (2 t).
-
-An upper bound on lambda_max(M) for M >= 0 (`largest_eigenvalue`).  Block Lanczos from a random
-block gives an orthonormal K, T = KᵀM K and the residual R = M K - K T.  lambda_max(T) is a bound
-from below; from above there are two, and the lesser is taken.
-
-* For a unit vector K u + K⊥ v,  xᵀM x <= lambda_max(T) ‖u‖² + 2 ‖R‖ ‖u‖ ‖v‖ + (tr M - tr T) ‖v‖²:
-  what K has not seen is positive semi-definite too, so none of its eigenvalues exceeds its trace.
-  The largest eigenvalue of that 2 x 2 form is a proof; tight where few directions hold most of the
-  trace, as in pixels and embeddings.
-* A start drawn uniformly has something of every eigenvector.  After j products Lanczos from one
-  vector misses lambda_max by more than a share eps with probability at most
-  1.648 sqrt(d) exp(-sqrt(eps) (2j - 1))  (Kuczyński and Woźniakowski 1992, any spectrum); a block
-  misses only where each of its vectors would.  eps is chosen so that this is FAILURE in all:
-  lambda_max(T) / (1 - eps) is then a bound on every data set, for all but that share of seeds.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..krylov import largest_eigenvalue
 from ..losses import CrossEntropy
 from ..passes import GramPass
 from ..problem import Multinomial, Point
@@ -41,11 +27,6 @@ from ..problem.linear import Linear, one_row
 from ..problem.multinomial import TRACE_ROUNDING
 from .loop import Record, Solver
 
-FAILURE = 1e-9  # share of the seeds for which the second bound may fail
-WIDTH, PRODUCTS = 8, 10  # vectors of a block, products at most
-KEPT_BYTES = 64 * 2**20  # of K and of M K together; narrower blocks where rows are very wide
-TIGHT = 1.01  # stop once a bound is within 1 % of the truth
-LOST = 1e-6  # a direction this small beside its block is rounding
 HEADROOM = 8.0  # between the largest score and what the dtype can hold
 
 
@@ -168,47 +149,3 @@ def lipschitz(problem: Multinomial, lam: float, rng: np.random.Generator) -> flo
     rounding = 1.0 + TRACE_ROUNDING * float(np.finfo(problem.rows.dtype).eps)
     trace = rounding * (problem.squares + problem.intercept * problem.total)
     return CrossEntropy().smoothness() * largest_eigenvalue(product, size, trace, rng) + lam
-
-
-def largest_eigenvalue(
-    product: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    d: int,
-    trace: float,
-    rng: np.random.Generator,
-) -> float:
-    """An upper bound on the largest eigenvalue of M (d, d) >= 0 (see the top of this file).
-
-    product(Q) is M Q for Q (d, m); `trace` is M's, or more.
-    """
-    width = int(np.clip(KEPT_BYTES // (16 * d * PRODUCTS), 1, WIDTH))
-    K, MK = np.empty((d, 0)), np.empty((d, 0))
-    new = orthonormal(rng.standard_normal((d, width)), K)
-    bound = trace
-    for products in range(1, PRODUCTS + 1):
-        Y = product(new)
-        K, MK = np.hstack([K, new]), np.hstack([MK, Y])
-        T = K.T @ MK
-        found = float(np.linalg.eigvalsh((T + T.T) / 2)[-1])
-        unseen = max(trace - float(np.trace(T)), 0.0)
-        residual = float(np.linalg.norm(MK - K @ T))
-        proved = (found + unseen) / 2 + np.hypot((found - unseen) / 2, residual)
-        log_odds = np.log(1.648 * np.sqrt(d)) - np.log(FAILURE / PRODUCTS) / width
-        eps = (log_odds / (2 * products - 1)) ** 2
-        bound = min(bound, proved, found / (1.0 - eps) if eps < 1.0 else np.inf)
-        new = orthonormal(Y, K)
-        if new.shape[1] == 0:  # further products would change nothing: eps = 0
-            bound = min(bound, TIGHT * found)
-        if bound <= TIGHT * found:
-            break
-    return float(bound)
-
-
-def orthonormal(Y: NDArray[np.float64], K: NDArray[np.float64]) -> NDArray[np.float64]:
-    """An orthonormal basis of what Y has beside K; fewer columns where it has less."""
-    scale = np.linalg.norm(Y)
-    for _ in range(2):  # twice is enough
-        Y = Y - K @ (K.T @ Y)
-    U, s, _ = np.linalg.svd(Y, full_matrices=False)
-    U = U[:, s > LOST * scale]
-    U = U - K @ (K.T @ U)  # a small direction's rounding is not small beside it
-    return np.linalg.qr(U)[0] if U.shape[1] else U

@@ -1,6 +1,6 @@
 """R1D, rank-one descent for the trace norm (004, Algorithm 4.1), in factored form.
 
-    1  top singular pairs u_j v_jᵀ of -∇R~, R~ = R + lambda2 ‖W‖²     X is read     (lanczos.py)
+    1  top singular pairs u_j v_jᵀ of -∇R~, R~ = R + lambda2 ‖W‖²     X is read     (krylov.py)
     2  g = lambda1 - sigma_1, the steepest slope of (7)
     3  if g < 0: line search (Armijo) along the pairs with sigma_j > lambda1; X u_j is kept
     4  the restricted problem (8): the atoms' weights by L-BFGS-B, theta >= 0
@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..curvature.classwise import Classwise
+from ..krylov import SingularVectors, orthonormal, top_singular_vectors
 from ..problem import Multinomial
 from ..problem.linear import Linear, one_row
 from ..problem.tracenorm import (
@@ -49,7 +50,6 @@ from ..problem.tracenorm import (
     raw_intercepts,
     singular_values,
 )
-from .lanczos import SingularVectors, top_singular_vectors
 from .loop import Record, Solver
 from .subspace import FEW, INNER, Atoms, Subspace
 
@@ -358,10 +358,6 @@ def as_atoms(at: Factors) -> Atoms:
 def beside(U: NDArray[Any], basis: NDArray[Any]) -> NDArray[Any]:
     """An orthonormal basis of what the columns of U have beside the basis."""
     size = np.linalg.norm(U, axis=0)
-    U = U[:, size > 0] / size[size > 0]
-    for _ in range(2):  # twice is enough
-        U = U - basis @ (basis.T @ U)
-    left, sizes, _ = np.linalg.svd(U, full_matrices=False)
-    left = left[:, sizes > np.sqrt(np.finfo(U.dtype).eps)]
-    left = left - basis @ (basis.T @ left)
-    return np.linalg.qr(left)[0]
+    return orthonormal(
+        U[:, size > 0] / size[size > 0], basis, float(np.sqrt(np.finfo(U.dtype).eps))
+    )
