@@ -16,7 +16,7 @@ import pytest
 
 from processes import SLENDER
 from slender import SLNDClassifier, load_model, save_model
-from slender.cli import common, progress
+from slender.cli import interrupts, progress
 
 rng = np.random.default_rng(0)
 CODES = np.arange(60) % 6
@@ -183,6 +183,6 @@ def test_ctrl_c_leaves_a_fit_that_has_nothing_to_keep_yet(monkeypatch):
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(common, "wait", press)
+    monkeypatch.setattr(interrupts, "wait", press)
     with pytest.raises(KeyboardInterrupt):
-        common.interruptible(lambda: time.sleep(1), common.Ending())
+        interrupts.interruptible(lambda: time.sleep(1), interrupts.Ending())

@@ -18,7 +18,6 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .common import Interrupted, say
 from .compare import compare
 from .compress import compress
 from .demo import demo
@@ -26,6 +25,8 @@ from .experiments import with_experiment
 from .export import export
 from .fit import BY_METHOD, fit
 from .info import info
+from .interrupts import Interrupted
+from .output import say
 from .path import BY_PENALTY, path
 from .predict import predict
 from .run import run

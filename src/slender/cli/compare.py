@@ -5,25 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import (
-    Interrupted,
-    Json,
-    Plot,
-    Quiet,
-    Threads,
-    check_outputs,
-    check_plot,
-    columns,
-    finite,
-    interruptible,
-    of_data,
-    of_output,
-    read_grid,
-    say,
-    show,
-    write_json,
-)
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
+from .interrupts import Interrupted, interruptible
+from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
+from .output import check_outputs, check_plot, columns, finite, say, show, write_json
 from .progress import progress_of_fits
 
 COLUMNS = {  # heading -> name in a row of the summary, format

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, Threads, check_outputs, facts, interruptible, show, write_json
+from .interrupts import interruptible
+from .options import Json, Quiet, Threads
+from .output import check_outputs, facts, show, write_json
 from .progress import progress_of_rows
 
 

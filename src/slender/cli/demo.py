@@ -5,8 +5,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from .common import Json, Quiet, Threads, check_outputs, interruptible, show, write_json
 from .fit import fit_watched, summary
+from .interrupts import interruptible
+from .options import Json, Quiet, Threads
+from .output import check_outputs, show, write_json
 from .progress import progress_of_passes
 
 SEPARATION = 0.36  # of the 1,000 planted classes: right about nine times out of ten

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import of_data
+from .options import of_data
 from .settings import settings_of, with_settings
 
 PANEL = "Optimiser"

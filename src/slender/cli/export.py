@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, check_outputs, facts, show, write_json
+from .options import Json, Quiet
+from .output import check_outputs, facts, show, write_json
 
 
 def export(

@@ -6,24 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import METHODS
-from .common import (
-    Ending,
-    Interrupted,
-    Json,
-    Labels,
-    ModelOut,
-    Quiet,
-    Rows,
-    Threads,
-    ValY,
-    check_outputs,
-    facts,
-    interruptible,
-    of_data,
-    relative_gap,
-    show,
-    write_json,
-)
+from .interrupts import Ending, Interrupted, interruptible
+from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data
+from .output import check_outputs, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
 from .settings import Choice
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import ESTIMATORS
-from .common import Json, check_outputs, facts, relative_gap, show, write_json
+from .options import Json
+from .output import check_outputs, facts, relative_gap, show, write_json
 
 PENALTIES = ("C", "lambda1", "lambda2")  # by which a path's records are told apart
 SAID = ("gap_", "multilabel_", "n_features_in_", "n_iter_", "objective_")  # on lines of their own

@@ -7,26 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import PROBES
-from .common import (
-    Ending,
-    Interrupted,
-    Json,
-    Labels,
-    ModelOut,
-    Plot,
-    Quiet,
-    Rows,
-    Threads,
-    ValY,
-    check_outputs,
-    check_plot,
-    facts,
-    interruptible,
-    of_data,
-    relative_gap,
-    show,
-    write_json,
-)
+from .interrupts import Ending, Interrupted, interruptible
+from .options import Json, Labels, ModelOut, Plot, Quiet, Rows, Threads, ValY, of_data
+from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
 from .settings import Choice
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import Json, Quiet, Threads, check_outputs, show, standard_output, write_json
+from .options import Json, Quiet, Threads
+from .output import check_outputs, show, standard_output, write_json
 from .progress import Callback, progress_of_rows
 
 

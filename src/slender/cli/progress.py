@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from .common import relative_gap, say
+from .output import relative_gap, say
 
 LOG_SECONDS = 30.0  # at least, between two lines of a log
 

@@ -5,22 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import (
-    Ending,
-    Interrupted,
-    Json,
-    Plot,
-    Quiet,
-    Threads,
-    cell,
-    check_outputs,
-    check_plot,
-    interruptible,
-    of_data,
-    show,
-    write_json,
-)
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess
+from .interrupts import Ending, Interrupted, interruptible
+from .options import Json, Plot, Quiet, Threads, of_data
+from .output import cell, check_outputs, check_plot, show, write_json
 from .progress import progress_of_passes
 
 COLUMNS = {  # heading -> name in an entry of the curve, format

@@ -7,18 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import (
-    Json,
-    Labels,
-    Quiet,
-    Rows,
-    Threads,
-    check_outputs,
-    columns,
-    facts,
-    show,
-    write_json,
-)
+from .options import Json, Labels, Quiet, Rows, Threads
+from .output import check_outputs, columns, facts, show, write_json
 
 PER_CLASS = {  # heading -> name in an entry, format
     "": ("class", ""),

@@ -13,8 +13,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from ..registry import Estimator
-from .common import number_or_word, read_grid
 from .constructors import Parameter, parameters
+from .options import number_or_word, read_grid
 from .wording import in_options
 
 # Parameters that a command line cannot say, or that its command says in words of its own.
