@@ -150,6 +150,12 @@ class Exponential(NamedTuple):
         return 2.0 * z
 
 
+def exp_of_rows(S: NDArray[Any]) -> NDArray[Any]:
+    """S <- e^(S - the largest of its row): softmax but for the sums, in place."""
+    S -= S.max(axis=1, keepdims=True)
+    return np.exp(S, out=S)
+
+
 @register_jitable
 def softmax(s: NDArray[Any], out: NDArray[Any]) -> None:
     """out = e^s / Σ e^s."""
@@ -212,24 +218,26 @@ class CrossEntropy(NamedTuple):
         softmax(s, out)
 
 
+@register_jitable
+def most_violated(s: NDArray[Any], y: int) -> int:
+    """argmax_k { s_k + 1[k != y] - s_y }: of equals the true class, then the first."""
+    k_star, worst = y, 0.0
+    for k in range(len(s)):
+        if k != y and (s[k] - s[y]) + 1.0 > worst:
+            k_star, worst = k, (s[k] - s[y]) + 1.0
+    return k_star
+
+
 class CrammerSinger(NamedTuple):
     """max_k {s_k + 1[k != y]} - s_y.  Seed 003; a tie goes to the first class."""
 
     def value(self, s: NDArray[Any], y: int) -> float:
-        worst = 0.0
-        for k in range(len(s)):
-            if k != y:
-                worst = max(worst, (s[k] - s[y]) + 1.0)
-        return worst
+        k = most_violated(s, y)
+        return 0.0 if k == y else (s[k] - s[y]) + 1.0
 
     def slope(self, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
         """out = e_k* - e_y with k* the class that attains the maximum."""
-        k_star = y
-        worst = 0.0
-        for k in range(len(s)):
-            if k != y and (s[k] - s[y]) + 1.0 > worst:
-                worst = (s[k] - s[y]) + 1.0
-                k_star = k
+        k_star = most_violated(s, y)
         for k in range(len(s)):
             out[k] = 0.0
         out[k_star] += 1.0

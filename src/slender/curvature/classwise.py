@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..krylov import top_eigenpairs
+from ..losses import exp_of_rows
 from ..problem import Multinomial
 from ..problem.intercepts import (
     DENSE,
@@ -113,8 +114,7 @@ class Classwise:
             X, w = rows[lo : lo + step], weights[lo : lo + step, None]
             P = matmul(X, theta[:, :-1].T)
             P += theta[:, -1]
-            P -= P.max(axis=1, keepdims=True)
-            np.exp(P, out=P)
+            P = exp_of_rows(P)
             P /= P.sum(axis=1, keepdims=True)
             if kept:
                 softmaxes[lo : lo + step] = P

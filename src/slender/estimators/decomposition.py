@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from ..labels import Indicator, Labels, counts
-from ..losses import MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, to_logits
+from ..losses import MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, exp_of_rows, to_logits
 from ..problem import Weights, multiclass, one_vs_rest
 from ..rows import Rows
 from ..solvers.minibatch import AllClasses, BatchLoss, EachClass
@@ -154,7 +154,7 @@ class OneVsRest:
         if apart:
             return np.asarray(expit(S))
         L = log_expit(S)  # relative to the best class, lest all underflow
-        return np.asarray(np.exp(L - L.max(axis=1, keepdims=True)))
+        return exp_of_rows(np.asarray(L))
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class MultiClass:
     def probabilities(self, S: NDArray[Any], apart: bool) -> NDArray[Any]:
         if apart:  # a binary problem's one score
             return np.asarray(expit(S))
-        return np.asarray(np.exp(S - S.max(axis=1, keepdims=True)))
+        return exp_of_rows(S)
 
 
 def decomposition_of(loss: str) -> type[OneVsRest] | type[MultiClass]:

@@ -16,9 +16,6 @@ from .validation import (
     check_choice,
     check_positive,
     generator,
-    read_class_index,
-    read_rows,
-    read_sample_weight,
 )
 
 
@@ -109,12 +106,9 @@ class GDClassifier(MultinomialClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GDClassifier":
         """Fit from W = 0."""
         self._check()
-        rows = read_rows(self, X, reset=True)
-        class_index = read_class_index(self, y, rows.shape[0])
-        weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock, one_blas_thread():
-            problem = self._problem(rows, class_index, weight)
+            problem = self._read_problem(X, y, sample_weight)
             rng = generator(self.random_state)
             self.step_ = self._length(problem, rng)
             solver = GradientDescent(problem, self.step_, float(self.lam), self.tol)

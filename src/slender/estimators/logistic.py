@@ -16,9 +16,6 @@ from .multinomial import MultinomialClassifier, warn_unproved
 from .validation import (
     check_positive,
     generator,
-    read_class_index,
-    read_rows,
-    read_sample_weight,
 )
 
 
@@ -106,12 +103,9 @@ class LogisticClassifier(MultinomialClassifier):
         """Fit to the certified optimum."""
         self._check()
         before = self._fitted_weights() if self.warm_start else None
-        rows = read_rows(self, X, reset=True)
-        class_index = read_class_index(self, y, rows.shape[0])
-        weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock:
-            problem = self._problem(rows, class_index, weight)
+            problem = self._read_problem(X, y, sample_weight)
             start = self._start(problem, before)
             solver = Newton(problem, problem.lam_of(self.C), self.tol, start)
             state = solver.init(generator(self.random_state))

@@ -9,12 +9,21 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data import Examples
+from ..losses import exp_of_rows
 from ..notices import warn
 from ..problem import Multinomial
 from ..rows import Rows, SubsetRows
 from ..solvers.loop import Record
 from .linear import LinearClassifier
-from .validation import check_finite, check_positive, row_weights, shown
+from .validation import (
+    check_finite,
+    check_positive,
+    read_class_index,
+    read_rows,
+    read_sample_weight,
+    row_weights,
+    shown,
+)
 
 FARTHEST = 1e12  # from 1, for the weight of all rows in float32
 
@@ -57,8 +66,7 @@ class MultinomialClassifier(LinearClassifier):
         S /= self.temperature_
         if self._binary:
             return np.asarray(expit(S))
-        S -= S.max(axis=1, keepdims=True)
-        return np.exp(S, out=S)
+        return exp_of_rows(S)
 
     def _check(self) -> None:
         check_positive("tol", self.tol)
@@ -81,6 +89,12 @@ class MultinomialClassifier(LinearClassifier):
         return f"{dtype} allows no further step: raise tol={self.tol}{other}"
 
     # -- reading ---------------------------------------------------------------------------------
+
+    def _read_problem(self, X: Any, y: Any, sample_weight: Any) -> Multinomial:
+        """The problem that a user's rows, classes and weights pose."""
+        rows = read_rows(self, X, reset=True)
+        class_index = read_class_index(self, y, rows.shape[0])
+        return self._problem(rows, class_index, read_sample_weight(sample_weight, rows))
 
     def _problem(
         self,

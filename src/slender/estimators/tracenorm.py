@@ -14,9 +14,6 @@ from .tracenorm_probe import TraceNormProbe
 from .validation import (
     check_positive,
     generator,
-    read_class_index,
-    read_rows,
-    read_sample_weight,
 )
 
 # Of lambda1_max_, where lambda1 is not given: within half a point of the best accuracy on images
@@ -127,12 +124,9 @@ class TraceNormClassifier(LowRankClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TraceNormClassifier":
         """Fit to the certified optimum."""
         self._check()
-        rows = read_rows(self, X, reset=True)
-        class_index = read_class_index(self, y, rows.shape[0])
-        weight = read_sample_weight(sample_weight, rows)
         clock = Clock()
         with clock, one_blas_thread():
-            problem = self._problem(rows, class_index, weight)
+            problem = self._read_problem(X, y, sample_weight)
             settings: dict[str, Any] = {
                 "epsilon": self.epsilon,
                 "pairs": self.pairs,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..extras import need
+from ..problem.linear import two_rows
 from .scoring import ScoringModel, linear
 
 
@@ -52,5 +53,5 @@ def _torch_arrays(form: ScoringModel) -> tuple[NDArray[np.float32], NDArray[np.f
     form = form.tempered()
     W, b = form.W.astype(np.float32), form.b.astype(np.float32)
     if form.binary:
-        return np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
+        W, b = two_rows(W, b)
     return np.ascontiguousarray(W), b

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
+from ..losses import most_violated
 from ..problem.linear import Linear, one_row
 from ..rows.kernel import scores
 from .duality import Kept, SVMProblem, dual_point, gap_between, primal_point
@@ -276,16 +277,6 @@ def block_step(
         np.add(state.late_b, earlier * D_b, out=state.late_b)
     numbers[SQUARE] += gamma * (2.0 * along + gamma * square)
     return state
-
-
-@kernel()
-def most_violated(score, y):  # type: ignore[no-untyped-def]
-    """argmax_k { s_k + 1[k != y] - s_y }: of equals the true class, then the first."""
-    k, worst = y, 0.0
-    for c in range(len(score)):
-        if c != y and score[c] - score[y] + 1.0 > worst:
-            k, worst = c, score[c] - score[y] + 1.0
-    return k
 
 
 @kernel()
