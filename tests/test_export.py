@@ -35,7 +35,7 @@ from slender.registry import ESTIMATORS
 
 # Small grids are quick; their best value may be the last, and few rows tell no temperature.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* cannot tell the temperature"),
+    pytest.mark.filterwarnings("ignore:.* do not determine the temperature"),
 ]
 
 rng = np.random.default_rng(0)
