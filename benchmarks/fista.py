@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from slender.passes.residuals import LOSS, N_SUMS, residuals
 from slender.problem.multinomial import sq_norm
-from slender.problem.softmax import LOSS, N_SUMS, residuals
 from slender.rows import as_rows, map_blocks, one_blas_thread
 from slender.solvers.loop import Clock
 

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from slender import set_num_threads
 from slender.curvature import LBFGS, Fixed, Metric, Secant
-from slender.labels import Codes
+from slender.labels import ClassIndex
 from slender.losses import Logistic
 from slender.problem import Weights
 from slender.rows import as_rows
@@ -72,7 +72,7 @@ def stochastic(
     n, d = problem.X.shape
     rows = as_rows(problem.X)
     weights = Weights(np.ones(n, problem.X.dtype), np.ones(1), np.ones(1))
-    labels = Codes(problem.codes, 1)
+    labels = ClassIndex(problem.codes, 1)
     coordinates: Any = None  # the rows are taken as they are
     data = StochasticData(rows, labels, np.arange(n), rows.sqnorms(), weights, 1, coordinates)
     solver = descent(data)

@@ -8,10 +8,10 @@ import numpy as np
 
 from slender.rows import as_rows
 from slender.solvers import bcfw
-from slender.solvers.directions import Multiclass
 from slender.solvers.duality import SVMProblem
 from slender.solvers.larank_sweep import Rules
 from slender.solvers.patterns import Patterns, empty, with_slots
+from slender.solvers.svm_forms import Multiclass
 
 CLASSES = 10
 FEW = 50

@@ -16,9 +16,9 @@ from slender.losses import CrammerSinger
 from slender.problem import multiclass
 from slender.rows import as_rows
 from slender.solvers.bcfw import FrankWolfe, restarted, widened
-from slender.solvers.directions import Multiclass
 from slender.solvers.duality import SVMProblem
 from slender.solvers.patterns import empty, largest, primal_weights
+from slender.solvers.svm_forms import Multiclass
 
 MU = 0.05
 

@@ -8,14 +8,14 @@ from scipy import sparse
 
 import naive
 from slender.curvature import Diagonal, Identity, LowRank, eigen, lowrank
-from slender.curvature.base import Sample
+from slender.curvature.base import CurvatureSample
 from slender.rows import as_rows
 
 
 def sample(X, intercept=False, curvature0=0.25):
     rows = as_rows(X)
     active = np.arange(rows.shape[0])
-    return Sample(rows, active, intercept, curvature0, np.random.default_rng(0))
+    return CurvatureSample(rows, active, intercept, curvature0, np.random.default_rng(0))
 
 
 def skewed(n, d, seed=0, dtype=np.float64):

@@ -11,8 +11,9 @@ import naive
 from slender import LogisticClassifier
 from slender.curvature import doubtful
 from slender.curvature.classwise import Classwise
+from slender.data import Examples
+from slender.passes.doubts import Collector, Doubts, Wanted
 from slender.problem import Multinomial
-from slender.problem.doubts import Collector, Doubts, Wanted
 from slender.problem.intercepts import ClassDiagonal
 from slender.rows import as_rows
 
@@ -22,7 +23,7 @@ def drawn(seed, n=60, d=5, C=4, intercept=True):
     X, y = rng.standard_normal((n, d)) + 1.0, rng.integers(0, C, n).astype(np.int32)
     w = rng.uniform(0.5, 2.0, n) / n
     w[: n // 10] = 0.0
-    problem = Multinomial(as_rows(X), y, w, C, intercept)
+    problem = Multinomial(Examples(as_rows(X), y, w), C, intercept)
     theta = rng.standard_normal((C, d + 1))
     if not intercept:
         theta[:, -1] = 0.0
@@ -71,8 +72,8 @@ def test_a_pass_finds_them_and_most_of_them_where_threads_share_one_gradient(
 
     alone, h = found(), curvatures(problem, X, theta)
     np.testing.assert_allclose(alone.h, h[alone.row, alone.of], rtol=1e-9)
-    monkeypatch.setattr("slender.problem.multinomial.SUMS_BYTES", 0)
-    monkeypatch.setattr("slender.problem.multinomial.SHARED_BYTES", 10_000)
+    monkeypatch.setattr("slender.data.examples.SUMS_BYTES", 0)
+    monkeypatch.setattr("slender.data.examples.SHARED_BYTES", 10_000)
     together = found()
     np.testing.assert_allclose(together.h, h[together.row, together.of], rtol=1e-9)
     both = {*zip(alone.row, alone.of, strict=True)} & {*zip(together.row, together.of, strict=True)}
@@ -82,8 +83,7 @@ def test_a_pass_finds_them_and_most_of_them_where_threads_share_one_gradient(
 
 def blocks_of(problem, theta, rows, lam):
     """(inverse, centres, classwise) with the sample being all rows."""
-    X, w = problem.sample(np.flatnonzero(problem.w))
-    y = problem.y[problem.w > 0]
+    X, y, w = problem.sample(problem.examples.n_active, np.random.default_rng(0))
     sample = Classwise(X, w, y, problem.intercept, np.random.default_rng(0))
     blocks = sample.blocks(theta, doubtful=rows)
     inverse = blocks.inverse(lam)
@@ -134,7 +134,7 @@ def test_doubts_make_the_blocks_a_better_picture_of_the_hessian():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(8), 10).astype(np.int32)
     X = rng.standard_normal((8, 6))[y] + rng.standard_normal((80, 6))
-    problem = Multinomial(as_rows(X), y, np.full(80, 1 / 80), 8, intercept=False)
+    problem = Multinomial(Examples(as_rows(X), y, np.full(80, 1 / 80)), 8, intercept=False)
     W = LogisticClassifier(C=10.0, fit_intercept=False).fit(X, y).coef_
     theta, lam = np.column_stack([W, np.zeros(8)]), 1 / 800
     P = naive.softmax(X @ W.T)

@@ -293,7 +293,7 @@ def test_the_clock_does_not_see_callbacks(blobs):
 
 
 def test_exact_objective_is_that_of_the_model(blobs):
-    from slender.labels import Codes
+    from slender.labels import ClassIndex
     from slender.problem import Weights, one_vs_rest
     from slender.rows import as_rows
 
@@ -302,8 +302,8 @@ def test_exact_objective_is_that_of_the_model(blobs):
         model.fit(X, y)
         weights = Weights(np.ones(len(y)), np.ones(5), np.ones(5))
         want = one_vs_rest(
-            model._loss(), as_rows(X), Codes(y.astype(np.int32), 0), model.coef_, model.intercept_,
-            weights, getattr(model, "lam", 0.0),
+            model._loss(), as_rows(X), ClassIndex(y.astype(np.int32), 0), model.coef_,
+            model.intercept_, weights, getattr(model, "lam", 0.0),
         )  # fmt: skip
         assert model.trace_[-1]["objective"] == pytest.approx(want, rel=1e-9)
 

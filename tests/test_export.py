@@ -29,7 +29,7 @@ from slender import (
     save_model,
 )
 from slender.export import to_onnx, to_sklearn, to_torch, write
-from slender.export.form import linear
+from slender.export.scoring import linear
 from slender.extras import MissingPackageError
 from slender.registry import ESTIMATORS
 

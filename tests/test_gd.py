@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive
 import naive_batch
 from slender import GDClassifier, LogisticClassifier, load_model, save_model
+from slender.data import Examples
 from slender.lab.datasets import digits, planted
 from slender.problem import Multinomial
 from slender.problem.linear import two_rows
@@ -71,8 +72,8 @@ def test_the_constant_of_a_problem(monkeypatch, form, intercept):
     X = form(rng.standard_normal((300, 90)) @ np.diag(1.1 ** -np.arange(90)) + 0.2)
     w = rng.random(300) / 300
     w[::7] = 0.0
-    problem = Multinomial(as_rows(X), np.arange(300, dtype=np.int32) % 3, w.astype(X.dtype), 3,
-                          intercept)  # fmt: skip
+    y = np.arange(300, dtype=np.int32) % 3
+    problem = Multinomial(Examples(as_rows(X), y, w.astype(X.dtype)), 3, intercept)
     Z = X.toarray() if sparse.issparse(X) else X.astype(float)
     Z = np.column_stack([Z, np.ones(300)]) if intercept else Z
     truth = np.linalg.eigvalsh((Z * w[:, None]).T @ Z)[-1] / 2 + 0.01
@@ -260,7 +261,7 @@ def test_bad_data_is_named():
 
 def test_settings_and_state_are_apart():
     X, y = blobs()
-    problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(120, 1 / 120), 4)
+    problem = Multinomial(Examples(as_rows(X), y.astype(np.int32), np.full(120, 1 / 120)), 4)
     descent = GradientDescent(problem, eta=0.1, lam=0.01)
     a, b = (descent.init(np.random.default_rng(0)) for _ in range(2))
     for _ in range(5):

@@ -17,10 +17,10 @@ from slender.lab.datasets import digits
 from slender.losses import CrammerSinger
 from slender.problem import multiclass
 from slender.rows import as_rows
-from slender.solvers.directions import Binary, Multiclass
 from slender.solvers.duality import SVMProblem
 from slender.solvers.larank_sweep import DRAWS, MOVES, Rules
 from slender.solvers.patterns import empty, largest, primal_weights, spread
+from slender.solvers.svm_forms import Binary, Multiclass
 
 
 @parametrize_with_checks(

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
 from slender import LogisticClassifier, load_model, save_model
+from slender.data import Examples
 from slender.lab.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.certificate import blurred, hopeful
@@ -174,7 +175,7 @@ def begun(problem, lam):
 
 def test_the_last_proof_does_not_hide_that_no_step_was_left():
     X, y = blobs()
-    problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
+    problem = Multinomial(Examples(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y))), 4)
     solver, state = begun(problem, 0.1)
     for _ in range(5):
         descend(problem, state, 1e-3)
@@ -369,8 +370,8 @@ def test_many_classes_need_no_matrix_of_classes(monkeypatch):
 def test_threads_that_share_a_gradient(monkeypatch):
     X, y = blobs(n=300)
     alone = LogisticClassifier(random_state=0, tol=1e-6).fit(X, y)
-    monkeypatch.setattr("slender.problem.multinomial.SUMS_BYTES", 0)
-    monkeypatch.setattr("slender.problem.multinomial.SHARED_BYTES", 10_000)
+    monkeypatch.setattr("slender.data.examples.SUMS_BYTES", 0)
+    monkeypatch.setattr("slender.data.examples.SHARED_BYTES", 10_000)
     monkeypatch.setattr("slender.rows.threads.WORTH_A_PART", 100)
     shared = LogisticClassifier(random_state=0, tol=1e-6).fit(X, y)
     assert shared.objective_ == pytest.approx(alone.objective_, rel=1e-6)
@@ -390,7 +391,7 @@ def test_far_more_columns_than_rows_in_float32():
 def test_rounding_to_the_callers_dtype_is_proved_without_a_pass():
     X, y = blobs()
     X = X.astype(np.float32)
-    problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
+    problem = Multinomial(Examples(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y))), 4)
     solver, state = begun(problem, 0.01)
     while not solver.certified(state, 1e-4):
         descend(problem, state, 1e-4)
@@ -412,7 +413,7 @@ def test_rounding_to_the_callers_dtype_is_proved_without_a_pass():
 def test_where_rounding_alone_bars_the_proof_no_pass_is_spent_on_it():
     X, y = blobs()
     X = X.astype(np.float32)
-    problem = Multinomial(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y)), 4)
+    problem = Multinomial(Examples(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y))), 4)
     solver, state = begun(problem, 1e-3)
     while hopeful(state.point) > 1e-7 * state.objective:  # near, whatever the rounding
         descend(problem, state, 1e-6)

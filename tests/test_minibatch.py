@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive_batch
 from slender import LogisticClassifier, SGDClassifier, load_model, save_model
 from slender.lab.datasets import digits, planted
-from slender.labels import Codes, Indicator
+from slender.labels import ClassIndex, Indicator
 from slender.losses import MARGIN_LOSSES, MULTICLASS_LOSSES, bounded, fit_for
 from slender.problem import Weights, multiclass
 from slender.rows import as_rows
@@ -60,7 +60,7 @@ def batches_of(active, size, passes=1, seed=0):
 def test_a_pass_of_a_multiclass_loss_is_the_practicals(problem, name, form, schedule):
     X, codes, weight = problem
     options = {"lam": 0.05, "beta": 0.7, **SCHEDULES[schedule]}
-    data = data_of(as_rows(form(X)), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
+    data = data_of(as_rows(form(X)), ClassIndex(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
     descent = MiniBatch(data, AllClasses(MULTICLASS_LOSSES[name]), 0.4, 8, cap=1.5, **options)
     state, (objective,) = run_passes(descent, 1)
 
@@ -91,7 +91,7 @@ def test_a_pass_of_a_margin_loss_is_its_definition(problem, name, labels):
     X, codes, weight = problem
     loss = MARGIN_LOSSES[name]
     Y = codes[:, None] == np.arange(C)
-    y = Codes(codes, 0) if labels == "codes" else Indicator(Y)
+    y = ClassIndex(codes, 0) if labels == "codes" else Indicator(Y)
     weights = Weights(weight, np.array([1.0, 2.0, 0.5]), np.array([1.0, 0.7, 1.0]))
     c = weight[:, None] * np.where(Y, weights.positive, weights.negative)
     signs = np.where(Y, 1.0, -1.0)
@@ -124,7 +124,7 @@ def test_batches_of_one_row_are_the_visits_of_stochastic_descent(problem, name):
     """Two independent solvers walk the same path."""
     X, codes, weight = problem
     loss = MARGIN_LOSSES[name]
-    data = data_of(as_rows(X), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
+    data = data_of(as_rows(X), ClassIndex(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
     options = {"decay": 0.02, "power": 0.75, "lam": 0.05, "beta": 0.6, "cap": 1.0}
     one = Stochastic(data, loss, 0.3, average=False, **options)
     batch = MiniBatch(data, EachClass(loss), 0.3, 1, average=False, **options)
@@ -135,7 +135,7 @@ def test_batches_of_one_row_are_the_visits_of_stochastic_descent(problem, name):
 
 def test_one_batch_of_all_rows_is_the_gradient(problem):
     X, codes, weight = problem
-    data = data_of(as_rows(X), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
+    data = data_of(as_rows(X), ClassIndex(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
     loss = MULTICLASS_LOSSES["cross_entropy"]
     n = len(data.active)
     descent = MiniBatch(data, AllClasses(loss), 0.1, n, lam=0.3, beta=1.0, average=False)
@@ -158,7 +158,7 @@ def test_one_batch_of_all_rows_is_the_gradient(problem):
 
 def test_chunks_do_not_change_the_arithmetic(problem, monkeypatch):
     X, codes, weight = problem
-    data = data_of(as_rows(X), Codes(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
+    data = data_of(as_rows(X), ClassIndex(codes, 0), Weights(weight, np.ones(C), np.ones(C)))
     descent = MiniBatch(data, AllClasses(MULTICLASS_LOSSES["cross_entropy"]), 0.1, 4)
     results = []
     for size in (1, 9, 1000):

@@ -12,13 +12,14 @@ from scipy import sparse
 import naive
 from slender.curvature import classwise
 from slender.curvature.classwise import Classwise
+from slender.data import Examples
+from slender.passes.exponential import exp
 from slender.problem import Multinomial
 from slender.problem.certificate import certify, hopeful
-from slender.problem.exponential import exp
 from slender.problem.intercepts import ClassDiagonal, solve
 from slender.rows import as_rows, threads
 from slender.solvers import linesearch
-from slender.solvers.pairs import Pairs
+from slender.solvers.secant_pairs import SecantPairs
 
 
 def drawn(seed, n=60, d=5, C=4, weights=True, intercept=True, form=np.asarray):
@@ -27,7 +28,8 @@ def drawn(seed, n=60, d=5, C=4, weights=True, intercept=True, form=np.asarray):
     y = rng.permutation(np.arange(n) % C).astype(np.int32)
     w = (rng.random(n) if weights else np.ones(n)) / n
     w[y == 0] *= 3
-    problem = Multinomial(as_rows(form(X)), y, w.astype(as_rows(form(X)).dtype), C, intercept)
+    rows = as_rows(form(X))
+    problem = Multinomial(Examples(rows, y, w.astype(rows.dtype)), C, intercept)
     theta = problem.start() + 0.3 * rng.standard_normal((C, d + 1)).astype(problem.rows.dtype)
     if not intercept:
         theta[:, -1] = 0
@@ -118,7 +120,7 @@ def test_without_penalty_the_objective_is_the_bound():
 def classwise_of(problem, X, y, w):
     """The curvature that looks at all rows."""
     rng = np.random.default_rng(0)
-    centred, weights = problem.sample(np.arange(len(y)))
+    centred, y, weights = problem.sample(len(y), rng)
     return Classwise(centred, weights, y, problem.intercept, rng)
 
 
@@ -211,7 +213,7 @@ def test_of_many_classes_only_contenders_are_looked_at(monkeypatch):
     centres = rng.standard_normal((C, d))
     y = (np.arange(n) % C).astype(np.int32)
     X = centres[y] + 0.5 * rng.standard_normal((n, d))
-    problem = Multinomial(as_rows(X), y, np.full(n, 1 / n), C)
+    problem = Multinomial(Examples(as_rows(X), y, np.full(n, 1 / n)), C)
     whole = linesearch.draw(problem, np.random.default_rng(0))
     monkeypatch.setattr(linesearch, "BYTES", 8 * 50 * C)
     monkeypatch.setattr(linesearch, "CONTENDERS", 16)
@@ -231,7 +233,7 @@ def test_two_loops_are_bfgs():
     rng = np.random.default_rng(0)
     M = rng.standard_normal((6, 6))
     H = M @ M.T + np.eye(6)
-    pairs = Pairs(3, np.float64)
+    pairs = SecantPairs(3, np.float64)
     H0 = np.diag(rng.random(6) + 0.5)
     B = H0.copy()
     for _ in range(3):
@@ -286,6 +288,6 @@ def test_the_trace_is_never_below_the_truth_far_from_zero():
     rng = np.random.default_rng(0)
     X = (1e3 + 0.01 * rng.standard_normal((200, 5))).astype(np.float32)
     y = (np.arange(200) % 2).astype(np.int32)
-    problem = Multinomial(as_rows(X), y, np.full(200, 1 / 200, np.float32), 2)
+    problem = Multinomial(Examples(as_rows(X), y, np.full(200, 1 / 200, np.float32)), 2)
     exact = ((X.astype(float) - X.astype(float).mean(axis=0)) ** 2).sum() / 200
     assert problem.trace >= exact

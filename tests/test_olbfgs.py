@@ -15,7 +15,7 @@ import naive_secant
 from slender import OLBFGSClassifier, load_model, save_model
 from slender.curvature import LBFGS
 from slender.lab.datasets import digits, planted
-from slender.labels import Codes
+from slender.labels import ClassIndex
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights
 from slender.rows import as_rows
@@ -74,7 +74,7 @@ def check_twins(problem, name, form, beta, go, memory=MEMORY):
     X, codes, weights, order = problem
     loss, descent = MARGIN_LOSSES[name], descent_of(name, beta, memory=memory)
     rows = as_rows(FORMS[form](X))
-    state, (V, b) = run_kernel(descent, rows, Codes(codes, 0), order, weights, C, go=go)
+    state, (V, b) = run_kernel(descent, rows, ClassIndex(codes, 0), order, weights, C, go=go)
     for c in range(C):
         y = np.where(codes == c, 1.0, -1.0)
         weight = weights.example * np.where(y > 0, weights.positive[c], weights.negative[c])
@@ -120,7 +120,7 @@ def test_the_first_direction_is_the_gradient(problem):
     i = order[0]
     state, _ = run_kernel(
         descent_of("logistic", step=1e-3),
-        as_rows(X), Codes(codes, 0), order[:1], unit_weights(N, C), C, go=in_python,
+        as_rows(X), ClassIndex(codes, 0), order[:1], unit_weights(N, C), C, go=in_python,
     )  # fmt: skip
     for c in range(C):
         y = 1.0 if codes[i] == c else -1.0
@@ -149,7 +149,7 @@ def test_no_step_overshoots_on_its_own_example(name, step, lam, damping, seed):
     def score(i, n):
         """Of example i after n visits."""
         state, _ = run_kernel(
-            descent, as_rows(X), Codes(codes, 1), np.arange(n), unit_weights(25, 1), 1,
+            descent, as_rows(X), ClassIndex(codes, 1), np.arange(n), unit_weights(25, 1), 1,
             go=in_python,
         )  # fmt: skip
         w, b = state.iterate.V[0], state.iterate.b[0]

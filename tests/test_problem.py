@@ -9,7 +9,8 @@ from scipy import sparse
 
 import naive
 import naive_batch
-from slender.labels import Codes, Indicator
+from slender.data import Examples
+from slender.labels import ClassIndex, Indicator
 from slender.losses import MARGIN_LOSSES, MULTICLASS_LOSSES, row_slope, row_value
 from slender.problem import Multinomial, Weights, multiclass, one_vs_rest
 from slender.rows import as_rows, threads
@@ -38,10 +39,15 @@ def test_zero_weights_are_absent():
     loss, one = MARGIN_LOSSES["logistic"], np.ones(1)
     example = np.r_[np.ones(6), np.zeros(4)]
     kept = one_vs_rest(
-        loss, as_rows(X[:6]), Codes(codes[:6], 1), W, np.zeros(1), Weights(np.ones(6), one, one)
+        loss,
+        as_rows(X[:6]),
+        ClassIndex(codes[:6], 1),
+        W,
+        np.zeros(1),
+        Weights(np.ones(6), one, one),
     )
     weighted = one_vs_rest(
-        loss, as_rows(X), Codes(codes, 1), W, np.zeros(1), Weights(example, one, one)
+        loss, as_rows(X), ClassIndex(codes, 1), W, np.zeros(1), Weights(example, one, one)
     )
     assert weighted == pytest.approx(kept, rel=1e-14)
 
@@ -69,7 +75,7 @@ def test_cross_entropy_is_the_multinomial_objective():
     X, W, b = rng.standard_normal((40, 4)), rng.standard_normal((3, 4)), rng.standard_normal(3)
     codes = rng.integers(0, 3, 40).astype(np.int32)
     weight = rng.uniform(0, 2, 40)
-    problem = Multinomial(as_rows(X), codes, weight / 40, 3)
+    problem = Multinomial(Examples(as_rows(X), codes, weight / 40), 3)
     want = problem.at(problem.theta(W, b), 0.2).objective
     got = multiclass(MULTICLASS_LOSSES["cross_entropy"], as_rows(X), codes, W, b, weight, 0.2)
     assert got == pytest.approx(want, rel=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slender.labels import Codes, Indicator, positives
+from slender.labels import ClassIndex, Indicator, positives
 from slender.solvers.sampling import negatives_used, pass_over
 
 
@@ -32,7 +32,7 @@ def test_a_pass(n_classes, n, negatives, seed, row_bytes):
     active = np.flatnonzero(rng.random(n) < 0.8)
     if not len(active):
         return
-    per_class = visits_by_class(active, Codes(codes, 0), n_classes, negatives, row_bytes, seed)
+    per_class = visits_by_class(active, ClassIndex(codes, 0), n_classes, negatives, row_bytes, seed)
     n_positives = np.bincount(codes[active], minlength=n_classes)
     used = negatives_used(negatives, n_positives, len(active))
     for c, visited in enumerate(per_class):
@@ -54,7 +54,7 @@ def test_negatives_used_is_capped_and_never_nothing():
 def test_draws_are_fresh_each_pass_and_uniform():
     n, codes = 40, np.zeros(40, np.int32)
     codes[:4] = 1
-    active, labels = np.arange(n), Codes(codes, 1)
+    active, labels = np.arange(n), ClassIndex(codes, 1)
     mine = positives(labels, 1, active)
     rng = np.random.default_rng(0)
     drawn = np.zeros(n)
@@ -74,7 +74,7 @@ def test_labels_agree_between_codes_and_indicator():
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 4, 30).astype(np.int32)
     active = np.sort(rng.choice(30, 20, replace=False))
-    by_code = positives(Codes(codes, 0), 4, active)
+    by_code = positives(ClassIndex(codes, 0), 4, active)
     by_indicator = positives(Indicator(codes[:, None] == np.arange(4)), 4, active)
     for a, b in zip(by_code, by_indicator, strict=True):
         np.testing.assert_array_equal(np.sort(a), b)

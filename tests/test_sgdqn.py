@@ -14,7 +14,7 @@ import naive_secant
 from slender import SGDClassifier, SGDQNClassifier, UnitRows, load_model, save_model
 from slender.curvature import Secant, Slides
 from slender.lab.datasets import digits, planted
-from slender.labels import Codes
+from slender.labels import ClassIndex
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights
 from slender.rows import as_rows
@@ -80,7 +80,7 @@ def check_twins(problem, variant, name, form, beta, cap, go, period=T):
     loss = MARGIN_LOSSES[name]
     descent = descent_of(variant, loss, period=period, beta=beta, cap=cap)
     rows = as_rows(FORMS[form](X))
-    state, (V, b) = run_kernel(descent, rows, Codes(codes, 0), order, weights, C, go=go)
+    state, (V, b) = run_kernel(descent, rows, ClassIndex(codes, 0), order, weights, C, go=go)
     reach = loss.curvature(0.0) * ((X**2).sum(axis=1) + beta**2)
     caps = np.divide(cap, reach, out=np.full(N, np.inf), where=reach > 0)
     for c in range(C):
@@ -136,8 +136,8 @@ def test_every_branch_of_the_curvature_is_met():
     settings = {"lam": lam, "cap": np.inf, "average": False, "metric": Secant(T0, 1)}
     descent = partial(Stochastic, loss=loss, eta=1.0, **settings)
     state, _ = run_kernel(
-        descent, as_rows(X), Codes(np.ones(2, np.int32), 1), np.arange(2), unit_weights(2, 1), 1,
-        go=in_python,
+        descent, as_rows(X), ClassIndex(np.ones(2, np.int32), 1), np.arange(2), unit_weights(2, 1),
+        1, go=in_python,
     )  # fmt: skip
     # one step along row 0: dw = X[0] / (2 lam T0); then at row 1
     dw = 0.5 * X[0] / (lam * T0)
@@ -159,7 +159,7 @@ def test_a_slope_that_does_not_change_teaches_nothing():
     descent = descent_of("corrected", MARGIN_LOSSES["hinge"])
     order = np.arange(30)
     state, _ = run_kernel(
-        descent, as_rows(X), Codes(codes, 1), order, unit_weights(30, 1), 1, go=in_python
+        descent, as_rows(X), ClassIndex(codes, 1), order, unit_weights(30, 1), 1, go=in_python
     )
     np.testing.assert_array_equal(state.metric.D, 1 / (LAM * T0))
     assert state.metric.last[0] == 0
@@ -169,7 +169,7 @@ def test_the_decay_never_turns_a_sign(problem):
     """t0 below the period: T lam D = T/t0 > 1."""
     X, codes, weights, order = problem
     descent = descent_of("corrected", MARGIN_LOSSES["logistic"], t0=2.0, period=10)
-    y = Codes(codes, 0)
+    y = ClassIndex(codes, 0)
     state, _ = run_kernel(descent, as_rows(X), y, order[:9], weights, C, go=in_python)
     assert state.iterate.V.any()
     # the tenth visit decays to 0 before its own step
@@ -186,7 +186,7 @@ def test_the_decay_never_turns_a_sign(problem):
 def data_of_rows(X):
     rows = as_rows(X)
     n = rows.shape[0]
-    y = Codes(np.zeros(n, np.int32), 1)
+    y = ClassIndex(np.zeros(n, np.int32), 1)
     return data_of(rows, y, unit_weights(n, 1), 1)
 
 

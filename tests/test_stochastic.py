@@ -10,8 +10,8 @@ from scipy import sparse
 import naive
 from slender import SGDClassifier
 from slender.curvature import LowRank
-from slender.curvature.base import Sample
-from slender.labels import Codes, Indicator
+from slender.curvature.base import CurvatureSample
+from slender.labels import ClassIndex, Indicator
 from slender.losses import MARGIN_LOSSES, fit_for, peaked_at_zero
 from slender.problem import Weights
 from slender.rows import as_rows, threads
@@ -71,14 +71,14 @@ def unit_weights(n, n_classes):
 def test_whitened_descent_is_the_papers_update(problem, name, k):
     X, codes, order = problem
     loss = MARGIN_LOSSES[name]
-    sample = Sample(
+    sample = CurvatureSample(
         as_rows(X), np.arange(len(X)), False, loss.curvature(0.0), np.random.default_rng(0)
     )
     coordinates = LowRank(rank=k).estimate(sample)
     eta = 0.3 / k
     descent = partial(Stochastic, loss=loss, eta=eta, cap=np.inf, average=False)
     _, weights = run_kernel(
-        descent, coordinates.rows(as_rows(X)), Codes(codes, 0), order, unit_weights(60, 3), 3
+        descent, coordinates.rows(as_rows(X)), ClassIndex(codes, 0), order, unit_weights(60, 3), 3
     )
     W, _ = coordinates.coef(*weights)
     H_star = naive.low_rank_pseudo_inverse(naive.hessian_at_zero(X, loss.curvature(0.0)), k)
@@ -98,7 +98,7 @@ def test_every_option_of_the_loop_equals_the_naive_recursion(problem, name, form
     options = {"decay": 0.01, "power": 0.75, "lam": 0.05, "beta": 0.6}
     descent = partial(Stochastic, loss=loss, eta=0.4, **options)
     rows = as_rows(form(X))
-    state, (V, b) = run_kernel(descent, rows, Codes(codes, 0), order, weights, 3, every=4)
+    state, (V, b) = run_kernel(descent, rows, ClassIndex(codes, 0), order, weights, 3, every=4)
     curvature0 = loss.curvature(0.0)
     sq = (X**2).sum(axis=1) + options["beta"] ** 2
     cap = 1 / (curvature0 * sq) if curvature0 else np.full(60, np.inf)
@@ -120,7 +120,7 @@ def test_a_strong_penalty_folds_its_scale_and_stays_exact(problem):
     loss = MARGIN_LOSSES["logistic"]
     settings = {"eta": 0.5, "lam": 1.5, "cap": np.inf, "average": False}  # shrinks by 4 a step
     descent = partial(Stochastic, loss=loss, **settings)
-    _, (V, _) = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
+    _, (V, _) = run_kernel(descent, as_rows(X), ClassIndex(codes, 0), order, unit_weights(60, 3), 3)
     y = np.where(codes == 0, 1.0, -1.0)
     w, *_ = naive.stochastic(
         loss, X, y, order, np.ones(60), np.full(60, np.inf), naive.Descent(0.5, lam=1.5)
@@ -132,7 +132,9 @@ def test_indicator_and_codes_are_the_same_problem(problem):
     X, codes, order = problem
     descent = partial(Stochastic, loss=MARGIN_LOSSES["logistic"], eta=0.1)
     Y = codes[:, None] == np.arange(3)
-    by_code, _ = run_kernel(descent, as_rows(X), Codes(codes, 0), order, unit_weights(60, 3), 3)
+    by_code, _ = run_kernel(
+        descent, as_rows(X), ClassIndex(codes, 0), order, unit_weights(60, 3), 3
+    )
     by_indicator, _ = run_kernel(descent, as_rows(X), Indicator(Y), order, unit_weights(60, 3), 3)
     np.testing.assert_array_equal(by_code.iterate.V, by_indicator.iterate.V)
 
@@ -146,7 +148,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(problem, monkeypatc
     runs = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "num_threads", lambda count=count: count)
-        state, _ = run_kernel(descent, as_rows(X), Codes(codes, 0), order, weights, 3)
+        state, _ = run_kernel(descent, as_rows(X), ClassIndex(codes, 0), order, weights, 3)
         runs.append(state.iterate.V)
     np.testing.assert_array_equal(runs[0], runs[1])
     np.testing.assert_array_equal(runs[0], runs[2])
@@ -155,7 +157,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(problem, monkeypatc
 @pytest.mark.parametrize("negatives", ["all", 1, 2.5])
 def test_chunks_do_not_change_the_arithmetic(problem, monkeypatch, negatives):
     X, codes, _ = problem
-    rows, labels = as_rows(X), Codes(codes, 0)
+    rows, labels = as_rows(X), ClassIndex(codes, 0)
     data = data_of(rows, labels, unit_weights(60, 3), 3)
     solver = Stochastic(data, MARGIN_LOSSES["logistic"], 0.1, negatives=negatives)
     results = []
@@ -193,7 +195,7 @@ def test_the_running_objective_has_the_penalty_before_the_updates(n):
 def test_the_running_objective_is_the_mean_loss_before_the_updates(problem):
     X, codes, _ = problem
     loss = MARGIN_LOSSES["logistic"]
-    data = data_of(as_rows(X), Codes(codes, 0), unit_weights(60, 3), 3)
+    data = data_of(as_rows(X), ClassIndex(codes, 0), unit_weights(60, 3), 3)
     solver = Stochastic(data, loss, 1e-12, average=False)  # too small to move: the loss stays F(0)
     state = solver.init(np.random.default_rng(0))
     assert solver.step(state)["objective"] == pytest.approx(np.log(2))

@@ -15,9 +15,9 @@ from slender import BCFWClassifier, LaRankClassifier
 from slender.lab.datasets import digits
 from slender.rows import as_rows
 from slender.solvers import larank
-from slender.solvers.directions import Multiclass
 from slender.solvers.duality import best_factor, mend_all, row_squares
 from slender.solvers.patterns import empty, largest, primal_weights, scratch, spread, write
+from slender.solvers.svm_forms import Multiclass
 
 SEEDS = 120
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import naive
 from slender import SLNDClassifier
 from slender.losses import MARGIN_LOSSES, Hinge, fit_for, peaked_at_zero
-from slender.theory import Sample, horizon, theory_step
+from slender.theory import RiskSample, horizon, theory_step
 
 NAMES = fit_for(peaked_at_zero, MARGIN_LOSSES)
 
@@ -37,11 +37,11 @@ def test_the_risk_falls_by_what_the_theorem_guarantees(name, seed, epsilon, k, w
     loss = MARGIN_LOSSES[name]
     X, y, rng = make(seed)
     c = rng.uniform(0.1, 3.0, len(y)) if weighed else np.ones(len(y))
-    sample = Sample.at_zero(whiten(X, loss.curvature(0.0), k), y, c)
+    sample = RiskSample.at_zero(whiten(X, loss.curvature(0.0), k), y, c)
     risk = sample.risk(loss)
     assert risk == pytest.approx(loss.value(0.0) * c.mean())
     for _ in range(200):
-        step = sample.descend(loss, int(rng.integers(len(y))), epsilon)
+        step = sample.take_step(loss, int(rng.integers(len(y))), epsilon)
         new = sample.risk(loss)
         assert new <= risk - step.decrease + 1e-12
         if name == "squared":
@@ -56,12 +56,12 @@ def test_the_signed_step_is_what_makes_it_true():
     """Some steps go backwards, and |eta| would raise the risk there."""
     loss = MARGIN_LOSSES["logistic"]
     X, y, rng = make(1)
-    sample = Sample.at_zero(whiten(X, 0.25, 5), y)
+    sample = RiskSample.at_zero(whiten(X, 0.25, 5), y)
     raised = 0
     for _ in range(300):
         i = int(rng.integers(len(y)))
         before, v, margins = sample.risk(loss), sample.v.copy(), sample.margins.copy()
-        step = sample.descend(loss, i)
+        step = sample.take_step(loss, i)
         if step.eta < 0:
             p_i = -loss.slope(float(margins[i]))
             wrong = v + abs(step.eta) * y[i] * p_i * sample.Z[i]
@@ -114,10 +114,10 @@ def test_the_weakest_gamma_does_not_outlive_its_horizon():
     """If every step up to T has at least gamma, the risk is at most F(0) - T * decrease."""
     loss = MARGIN_LOSSES["logistic"]
     X, y, rng = make(4)
-    sample = Sample.at_zero(whiten(X, 0.25, 5), y)
+    sample = RiskSample.at_zero(whiten(X, 0.25, 5), y)
     gammas = []
     for t in range(1, 300):
-        gammas.append(sample.descend(loss, int(rng.integers(len(y)))).gamma)
+        gammas.append(sample.take_step(loss, int(rng.integers(len(y)))).gamma)
         assert t <= horizon(loss, len(y), min(gammas), target=sample.risk(loss)) * (1 + 1e-9)
 
 

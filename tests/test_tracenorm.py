@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import naive_trace
 from naive_trace import PROBLEMS, blobs, stated
 from slender import LinearProbe, TraceNormClassifier
+from slender.data import Examples
 from slender.lab.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.tracenorm import Costs, Factors, costs, duality_gap, risk_gradient
@@ -326,10 +327,9 @@ def test_intercepts_that_are_not_at_their_best_cost_the_proof(seed, share, lambd
     b = b + shift * np.random.default_rng(seed).standard_normal(3)
     U, theta, Vt = np.linalg.svd(W, full_matrices=False)
     U, theta, V = U[:, theta > 1e-9], theta[theta > 1e-9], Vt[theta > 1e-9].T
-    of = np.int32(y), problem.w, 3
     whole, inner = (
-        Multinomial(DenseRows(problem.X), *of),
-        Multinomial(DenseRows(problem.X @ U), *of),
+        Multinomial(Examples(DenseRows(rows), np.int32(y), problem.w), 3)
+        for rows in (problem.X, problem.X @ U)
     )
     at = Factors(U, theta, V, b + problem.X.mean(axis=0) @ W)
     point = inner.at(np.column_stack([at.A, at.b]), 0.0, second=True)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from .overloads import method_of
 
 
-class Codes(NamedTuple):
+class ClassIndex(NamedTuple):
     """One class per example, by its index.  Binary problems have the single class 1."""
 
-    codes: NDArray[np.int32]  # (n,)
-    first: int  # the code of class row 0: 0, or 1 for a binary problem
+    class_index: NDArray[np.int32]  # (n,)
+    first: int  # the index of class row 0: 0, or 1 for a binary problem
 
     def sign(self, i: int, c: int) -> int:
-        return 1 if self.codes[i] == c + self.first else -1
+        return 1 if self.class_index[i] == c + self.first else -1
 
 
 class Indicator(NamedTuple):
@@ -32,7 +32,7 @@ class Indicator(NamedTuple):
         return 1 if self.Y[i, c] else -1
 
 
-Labels = Codes | Indicator
+Labels = ClassIndex | Indicator
 
 
 def sign(y: Labels, i: int, c: int) -> int:
@@ -46,13 +46,23 @@ def _sign(y, i, c):  # type: ignore[no-untyped-def]
     return lambda y, i, c: method(y, i, c)
 
 
+def first_class(y: Labels) -> int:
+    """The class index of class row 0."""
+    return y.first if isinstance(y, ClassIndex) else 0
+
+
+def labels_of(y: NDArray[Any], first: int) -> Labels:
+    """One class index per example, or an indicator matrix, as labels."""
+    return ClassIndex(y, first) if y.ndim == 1 else Indicator(y)
+
+
 def positives(y: Labels, n_classes: int, active: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     """For each class, the places in `active` of its positives, increasing."""
     if isinstance(y, Indicator):
         return [np.flatnonzero(y.Y[active, c]) for c in range(n_classes)]
-    codes = y.codes[active]
-    by_class = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[by_class], np.arange(n_classes + 1) + y.first)
+    index = y.class_index[active]
+    by_class = np.argsort(index, kind="stable")
+    bounds = np.searchsorted(index[by_class], np.arange(n_classes + 1) + y.first)
     return [by_class[lo:hi] for lo, hi in pairwise(bounds)]
 
 

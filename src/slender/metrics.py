@@ -1,29 +1,69 @@
 """How good linear scores are on rows with known classes, in one pass by row blocks."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .rows import Block, Rows, map_blocks
+from .data import Examples, Part, Pass
+from .rows import Rows
 
 TOP = 5
 BINS = 15  # of confidence, as usual
 
 
-class _Counts:
-    """One thread's share."""
+class Counts:
+    """Of some rows."""
 
     def __init__(self, C: int) -> None:
         self.hits = np.zeros(C, np.int64)  # rows of each class that are right
+        self.rows = np.zeros(C, np.int64)  # and all of them
         self.top = 0
         self.loss = 0.0
         self.squared_loss = 0.0
 
+    def __iadd__(self, other: "Counts") -> "Counts":
+        self.hits += other.hits
+        self.rows += other.rows
+        self.top += other.top
+        self.loss += other.loss
+        self.squared_loss += other.squared_loss
+        return self
+
+
+@dataclass(frozen=True)
+class MetricsPass(Pass[Counts]):
+    """How often softmax((W x + b) / temperature) is right, and what it loses."""
+
+    WT: NDArray[Any]  # (d, C)
+    b: NDArray[Any]
+    temperature: float = 1.0
+
+    def start(self, d: int, dtype: Any) -> Counts:
+        return Counts(len(self.b))
+
+    def add(self, sums: Counts, part: Part) -> None:
+        S = part.block @ self.WT + self.b.astype(self.WT.dtype)
+        y, C = part.y, len(self.b)
+        own = S[np.arange(len(y)), y][:, None]
+        # a tie goes to the first class, as argmax has it
+        earlier = np.arange(C) < y[:, None]
+        rank = ((own < S) | ((own == S) & earlier)).sum(axis=1)
+        sums.hits += np.bincount(y[rank == 0], minlength=C)
+        sums.rows += np.bincount(y, minlength=C)
+        sums.top += int((rank < TOP).sum())
+        losses = _log_losses(S, own, self.temperature)
+        sums.loss += float(losses.sum())
+        sums.squared_loss += float(losses @ losses)
+
+    def row_bytes(self, dtype: Any) -> int:
+        return len(self.b) * 8
+
 
 def measure(
     rows: Rows,
-    codes: NDArray[np.int32],
+    class_index: NDArray[np.int32],
     W: NDArray[Any],
     b: NDArray[Any],
     temperature: float = 1.0,
@@ -32,37 +72,21 @@ def measure(
 
     With the standard errors of top1 and log_loss, as means over these rows.
     """
-    C = len(W)
-    WT = np.ascontiguousarray(W.T)
-
-    def work(mine: _Counts, lo: int, hi: int, block: Block) -> None:
-        S = block @ WT + b.astype(WT.dtype)
-        y = codes[lo:hi]
-        own = S[np.arange(hi - lo), y][:, None]
-        # a tie goes to the first class, as argmax has it
-        earlier = np.arange(C) < y[:, None]
-        rank = ((own < S) | ((own == S) & earlier)).sum(axis=1)
-        mine.hits += np.bincount(y[rank == 0], minlength=C)
-        mine.top += int((rank < TOP).sum())
-        losses = _log_losses(S, own, temperature)
-        mine.loss += float(losses.sum())
-        mine.squared_loss += float(losses @ losses)
-
-    parts = map_blocks(rows, lambda: _Counts(C), work, C * 8)
     n = rows.shape[0]
-    hits = np.sum([part.hits for part in parts], axis=0)
-    support = np.bincount(codes, minlength=C)
-    top1, log_loss = float(hits.sum() / n), sum(part.loss for part in parts) / n
-    variance = sum(part.squared_loss for part in parts) / n - log_loss**2
+    judged = MetricsPass(np.ascontiguousarray(W.T), b, temperature)
+    sums = Examples(rows, class_index, np.ones(n)).reduce(judged)
+    top1, log_loss = float(sums.hits.sum() / n), sums.loss / n
+    variance = sums.squared_loss / n - log_loss**2
+    seen = sums.rows > 0
     found = {
         "top1": top1,
         "top1_error": float(np.sqrt(top1 * (1.0 - top1) / n)),
-        "mean_per_class": float((hits[support > 0] / support[support > 0]).mean()),
+        "mean_per_class": float((sums.hits[seen] / sums.rows[seen]).mean()),
         "log_loss": log_loss,
         "log_loss_error": float(np.sqrt(max(variance, 0.0) / n)),
     }
-    if C >= TOP:
-        found["top5"] = sum(part.top for part in parts) / n
+    if len(W) >= TOP:
+        found["top5"] = sums.top / n
     return found
 
 

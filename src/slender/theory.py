@@ -113,7 +113,7 @@ def _check(loss: MarginLoss, epsilon: float) -> None:
         raise ValueError(f"Theorem 2 needs F''(z) <= F''(0), which {name} lacks; Logistic has it")
 
 
-class Sample(NamedTuple):
+class RiskSample(NamedTuple):
     """A class's fixed sample and where its iterate stands on it."""
 
     Z: NDArray[Any]  # (m, k)
@@ -123,11 +123,13 @@ class Sample(NamedTuple):
     margins: NDArray[Any]  # (m,) y_j vᵀz_j
 
     @classmethod
-    def at_zero(cls, Z: NDArray[Any], y: NDArray[Any], c: NDArray[Any] | None = None) -> "Sample":
+    def at_zero(
+        cls, Z: NDArray[Any], y: NDArray[Any], c: NDArray[Any] | None = None
+    ) -> "RiskSample":
         c = np.ones(len(Z), Z.dtype) if c is None else c
         return cls(Z, y, c, np.zeros(Z.shape[1], Z.dtype), np.zeros(len(Z), Z.dtype))
 
-    def descend(self, loss: MarginLoss, i: int, epsilon: float = EPSILON) -> TheoryStep:
+    def take_step(self, loss: MarginLoss, i: int, epsilon: float = EPSILON) -> TheoryStep:
         """Eq. 11 on example i with the step of eq. 23; v and the margins change in place."""
         by = self.y * (self.Z @ self.Z[i])  # what the margins move by, a unit of the step
         root = np.sqrt(self.c)

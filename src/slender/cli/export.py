@@ -22,7 +22,7 @@ def export(
 ) -> None:
     """Write a model for ONNX, scikit-learn or torch."""
     from ..export.files import check_target, write
-    from ..export.form import linear
+    from ..export.scoring import linear
     from ..model import load_model
 
     check_target(to, out)

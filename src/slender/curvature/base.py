@@ -18,7 +18,7 @@ MIN_SAMPLES, MAX_SAMPLES = 512, 4096  # and lies between these
 EIGENVALUE_FLOOR = {"f": 1e-6, "d": 1e-13}
 
 
-class Sample(NamedTuple):
+class CurvatureSample(NamedTuple):
     """The rows a curvature may look at, and what it needs to know of the problem."""
 
     rows: Rows
@@ -62,7 +62,7 @@ class Coordinates(Protocol):
 class Curvature(Protocol):
     """Settings of a curvature estimate."""
 
-    def estimate(self, sample: Sample) -> Coordinates:
+    def estimate(self, sample: CurvatureSample) -> Coordinates:
         """Look at some rows and return the coordinates they suggest."""
 
 

@@ -80,11 +80,10 @@ class Classwise:
     @classmethod
     def of_problem(cls, problem: Multinomial, rng: np.random.Generator) -> "Classwise":
         """From a sample of a problem's rows."""
-        active = np.flatnonzero(problem.w)
-        m = sample_size(len(active), problem.rows.shape[1] * problem.rows.dtype.itemsize)
-        index = np.sort(rng.choice(active, m, replace=False))
-        X, w = problem.sample(index)
-        return cls(X, w, problem.y[index], problem.intercept, rng, of=len(active))
+        n = problem.examples.n_active
+        m = sample_size(n, problem.rows.shape[1] * problem.rows.dtype.itemsize)
+        X, y, w = problem.sample(m, rng)
+        return cls(X, w, y, problem.intercept, rng, of=n)
 
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
         """The curvature of the same sample, found anew with another dtype's digits."""

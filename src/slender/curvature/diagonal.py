@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows import Rows
-from .base import EIGENVALUE_FLOOR, Sample, constant_column
+from .base import EIGENVALUE_FLOOR, CurvatureSample, constant_column
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Diagonal:
     samples: int | None = None
     damping: float = 0.0
 
-    def estimate(self, sample: Sample) -> "DiagonalCoordinates":
+    def estimate(self, sample: CurvatureSample) -> "DiagonalCoordinates":
         S = sample.rows.gather(sample.draw(self.samples))
         H = sample.curvature0 * S.column_squares().astype(np.float64) / S.shape[0]  # (d,)
         c = constant_column(S) if sample.intercept else 0.0

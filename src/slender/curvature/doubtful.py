@@ -1,7 +1,7 @@
 """The rows that classes have doubts about, each in its class's block of the Hessian.
 
 The block of class c is not a_c times the shared covariance where a few rows hold most of a_c.  With
-those rows (problem/doubts.py) taken out of a_c, which leaves r_c, and seen from the class's centre,
+those rows (passes/doubts.py) taken out of a_c, which leaves r_c, and seen from the class's centre,
 
     B_c + U_cᵀ U_c        B_c = r_c Σ + lam I        U_c = the rows sqrt(h_ic) (x_i - m_c)
 
@@ -23,9 +23,9 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from ..kernels import kernel
+from ..passes.doubts import Doubts, Wanted
+from ..passes.residuals import FAST
 from ..problem import Multinomial
-from ..problem.doubts import Doubts, Wanted
-from ..problem.softmax import FAST
 from ..rows.threads import each_part, matmul
 
 ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out

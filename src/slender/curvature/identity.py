@@ -6,12 +6,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..rows import Rows
-from .base import NORM_SAMPLES, Sample, constant_column
+from .base import NORM_SAMPLES, CurvatureSample, constant_column
 
 
 @dataclass(frozen=True)
 class Identity:
-    def estimate(self, sample: Sample) -> "IdentityCoordinates":
+    def estimate(self, sample: CurvatureSample) -> "IdentityCoordinates":
         if not sample.intercept:
             return IdentityCoordinates(sample.rows.shape[1], 0.0)
         S = sample.rows.gather(sample.draw(min(NORM_SAMPLES, len(sample.active))))

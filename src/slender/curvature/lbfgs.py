@@ -42,9 +42,11 @@ class LBFGS:
     memory: int  # m
     damping: float  # mu
 
-    def start(self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float) -> "Pairs":
+    def start(
+        self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float
+    ) -> "PairRing":
         C, m, k = n_classes, self.memory, dim + 1
-        return Pairs(
+        return PairRing(
             S=np.zeros((C, m + 1, k), dtype),
             Y=np.zeros((C, m + 1, k), dtype),
             rho=np.zeros((C, m + 1)),
@@ -59,7 +61,7 @@ class LBFGS:
         )
 
 
-class Pairs(NamedTuple):
+class PairRing(NamedTuple):
     """The pairs of each class in a ring of m + 1 places, one of them free for the next pair."""
 
     S: NDArray[Any]  # (C, m + 1, d + 1)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..notices import warn
 from ..rows import DenseBlock, DenseRows, Rows
-from .base import EIGENVALUE_FLOOR, Sample, constant_column
+from .base import EIGENVALUE_FLOOR, CurvatureSample, constant_column
 from .eigen import top_eigenpairs
 
 MAX_RANK = 1024  # rank=None keeps at most this many directions ...
@@ -33,7 +33,7 @@ class LowRank:
     samples: int | None = None
     damping: float = 0.0
 
-    def estimate(self, sample: Sample) -> "LowRankCoordinates":
+    def estimate(self, sample: CurvatureSample) -> "LowRankCoordinates":
         S, d = sample.rows.dense(sample.draw(self.samples)), sample.rows.shape[1]
         m = len(S)
         most = min(d + sample.intercept, m)  # no more directions than columns or sampled rows

@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import Any
 
 from ..solvers.bcfw import FrankWolfe
-from ..solvers.directions import Multiclass
 from ..solvers.duality import SVMProblem, row_squares
 from ..solvers.loop import Clock
+from ..solvers.svm_forms import Multiclass
 from .svm import SVMClassifier
 from .validation import check_positive, generator
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from ..rows import as_rows, stack
-from ..solvers.directions import Binary, Form, Multiclass
 from ..solvers.duality import SVMProblem, row_squares
 from ..solvers.larank import LaRank
 from ..solvers.larank_sweep import Rules
 from ..solvers.loop import Clock, Ending
 from ..solvers.patterns import Patterns, chosen, empty, joined, support
+from ..solvers.svm_forms import Binary, Form, Multiclass
 from .svm import Examples, SVMClassifier
 from .validation import check_positive, check_same_classes, generator
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from ..data import Examples
 from ..notices import warn
 from ..problem import Multinomial
 from ..rows import Rows, SubsetRows
@@ -103,7 +104,8 @@ class MultinomialClassifier(LinearClassifier):
         w = weight / np.count_nonzero(weight)
         if not 1.0 / FARTHEST < w.sum() < FARTHEST:  # float32 would lose such weights, or overflow
             rows = rows.widened()
-        problem = Multinomial(rows, class_index, w, len(self.classes_), bool(self.fit_intercept))
+        examples = Examples(rows, class_index, w)
+        problem = Multinomial(examples, len(self.classes_), bool(self.fit_intercept))
         if not np.isfinite(problem.squares):
             check_finite(rows)
             raise ValueError(

@@ -13,9 +13,9 @@ from ..problem import Multinomial
 from ..rows import NormalisedRows, Rows, blocks
 from ..solvers.loop import Record, listed, run
 from ..solvers.newton import Newton
-from ..solvers.pairs import Pairs
 from ..solvers.path import NewtonFold, Path
 from ..solvers.quasinewton import NewtonState
+from ..solvers.secant_pairs import SecantPairs
 from .choice import (
     SELECTORS,
     Choice,
@@ -198,7 +198,7 @@ class LinearProbe(MultinomialClassifier):
 
     def _walk(
         self, folds: list[NewtonFold], Cs: NDArray[np.float64], rng: np.random.Generator
-    ) -> tuple[Any, Pairs, bool]:
+    ) -> tuple[Any, SecantPairs, bool]:
         """The model and pairs of the first fold at the chosen C; whether Ctrl-C ended the path."""
         path = Path(folds, ({"C": float(C)} for C in Cs), self._turned)
         state = path.init(rng)

@@ -14,7 +14,7 @@ from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, bounded, fit_for
 from ..solvers.minibatch import MiniBatch
 from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
 from ..solvers.stochastic import Stochastic, StochasticData
-from .forms import Form, form_of
+from .decomposition import Decomposition, decomposition_of
 from .stochastic import Descent, StochasticClassifier
 from .validation import check_choice, check_positive, shown
 
@@ -145,8 +145,8 @@ class SGDClassifier(StochasticClassifier):
     def _loss(self) -> Any:
         return {**MARGIN_LOSSES, **MULTICLASS_LOSSES}[self.loss]
 
-    def _form(self) -> Form:
-        return form_of(self.loss)(self.loss, self._loss(), self.negatives, self.prior)
+    def _decomposition(self) -> Decomposition:
+        return decomposition_of(self.loss)(self.loss, self._loss(), self.negatives, self.prior)
 
     def _curvature(self) -> Curvature:
         return Identity()
@@ -166,7 +166,7 @@ class SGDClassifier(StochasticClassifier):
         return self._descent_at(data, self.step_, int(self.batch_size))
 
     def _descent_at(self, data: StochasticData, eta0: float, batch: int) -> Descent:
-        form = self._form()
+        decomposition = self._decomposition()
         decay, power = {  # eta_t = eta0 / (1 + decay t)^power
             "optimal": (self.lam * eta0, 0.75 if self.average else 1.0),
             "sqrt": (1.0, 0.5),
@@ -180,9 +180,9 @@ class SGDClassifier(StochasticClassifier):
             "cap": STABLE if self.step == "auto" else np.inf,
             "average": bool(self.average),
         }
-        if form.apart and batch == 1:
+        if decomposition.apart and batch == 1:
             return Stochastic(data, self._loss(), eta0, negatives=self.negatives, **settings)
-        return MiniBatch(data, form.batch, eta0, batch_size=batch, **settings)
+        return MiniBatch(data, decomposition.batch, eta0, batch_size=batch, **settings)
 
     def _try_rates(self, data: StochasticData) -> float:
         batch = min(int(self.batch_size), TRIAL_BATCH)

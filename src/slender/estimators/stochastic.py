@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from ..curvature import Coordinates, Curvature
-from ..curvature.base import Sample
+from ..curvature.base import CurvatureSample
 from ..labels import Indicator, Labels
 from ..notices import warn
 from ..problem import Weights
@@ -19,7 +19,7 @@ from ..solvers.loop import Clock, Ending, Record, run, steps
 from ..solvers.minibatch import MiniBatch
 from ..solvers.stochastic import Stochastic, StochasticData
 from ..solvers.theorem2 import Theorem2
-from .forms import Form, OneVsRest
+from .decomposition import Decomposition, OneVsRest
 from .linear import LinearClassifier
 from .validation import (
     check_choice,
@@ -36,11 +36,11 @@ Descent = Stochastic | MiniBatch | Theorem2
 
 
 def _has_posterior(estimator: Any) -> bool:
-    form = estimator._form()
-    if not form.posterior:
+    decomposition = estimator._decomposition()
+    if not decomposition.posterior:
         raise AttributeError(
             f"predict_proba: loss={estimator.loss!r} gives no probabilities; "
-            f"loss={form.with_posterior!r} does"
+            f"loss={decomposition.with_posterior!r} does"
         )
     return True
 
@@ -49,7 +49,7 @@ class StochasticClassifier(LinearClassifier):
     """Base of the classifiers that visit one row, or one batch, at a time.
 
     A subclass defines the loss, the curvature and the solver (`_loss`, `_curvature`, `_choose`,
-    `_solver`), and `_form` if it is not one-vs-rest.
+    `_solver`), and `_decomposition` if it is not one-vs-rest.
     """
 
     loss: str
@@ -76,7 +76,7 @@ class StochasticClassifier(LinearClassifier):
         rows = read_rows(self, X, reset=True)
         check_finite(rows)
         labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0])
-        labels, n_class_rows = self._form().read(labels, n_class_rows)
+        labels, n_class_rows = self._decomposition().read(labels, n_class_rows)
         self._start(labels, n_class_rows)
         self._advance(rows, labels, sample_weight, self.passes)
         return self
@@ -106,7 +106,7 @@ class StochasticClassifier(LinearClassifier):
                 raise ValueError(
                     "y must be of the same kind in all calls: labels, or an indicator matrix"
                 )
-        labels, n_class_rows = self._form().read(labels, n_class_rows)
+        labels, n_class_rows = self._decomposition().read(labels, n_class_rows)
         if first:
             self._start(labels, n_class_rows)
         self._advance(rows, labels, sample_weight, 1)
@@ -123,17 +123,21 @@ class StochasticClassifier(LinearClassifier):
         self.n_iter_ = 0
 
     def _advance(self, rows: Rows, labels: Labels, sample_weight: Any, passes: int) -> None:
-        form, rng = self._form(), self._rng
+        decomposition, rng = self._decomposition(), self._rng
         C = self._seen.shape[1]
         weights = read_weights(sample_weight, self.class_weight, rows, labels, self.classes_, C)
-        weights = form.weigh(weights, labels)
+        weights = decomposition.weigh(weights, labels)
         active = np.flatnonzero(weights.example)  # weight 0 is absence
-        self._seen += form.draws(labels, C, active)
-        self.prior_shift_ = form.prior_shift(self._seen)  # the draws bent the priors: undo it
+        self._seen += decomposition.draws(labels, C, active)
+        self.prior_shift_ = decomposition.prior_shift(
+            self._seen
+        )  # the draws bent the priors: undo it
         with self._clock:
             if self._coordinates is None:
-                curvature0 = form.curvature0 or 1.0  # the hinge has none: no unit to measure in
-                sample = Sample(rows, active, bool(self.fit_intercept), curvature0, rng)
+                curvature0 = (
+                    decomposition.curvature0 or 1.0
+                )  # the hinge has none: no unit to measure in
+                sample = CurvatureSample(rows, active, bool(self.fit_intercept), curvature0, rng)
                 self._coordinates = self._curvature().estimate(sample)
             Z = self._coordinates.rows(rows)
             data = StochasticData(Z, labels, active, Z.sqnorms(), weights, C, self._coordinates)
@@ -146,7 +150,7 @@ class StochasticClassifier(LinearClassifier):
 
         def exact() -> float:
             W, b = data.coordinates.coef(*solver.weights(state))
-            return form.objective(rows, labels, W, b, weights, self.lam)
+            return decomposition.objective(rows, labels, W, b, weights, self.lam)
 
         evaluate = exact if self.objective == "exact" else None
         ending = run(solver, state, self.trace_, self.callbacks, passes, self._clock, evaluate)
@@ -170,7 +174,7 @@ class StochasticClassifier(LinearClassifier):
     def _diverged(self, weights: Weights) -> bool:
         """Is the last pass's objective far above that of w = 0?  (On few rows it may be above.)"""
         typical = weights.example.mean() * max(weights.positive.max(), weights.negative.max())
-        start = self._form().at_zero(self._seen.shape[1])
+        start = self._decomposition().at_zero(self._seen.shape[1])
         return not self.trace_[-1]["objective"] <= 10 * typical * (max(start, 0.0) + 1.0)
 
     def _after(self, solver: Descent, seed: int, passes: int = 1) -> float:
@@ -180,14 +184,14 @@ class StochasticClassifier(LinearClassifier):
             pass
         trial = solver.data
         W, b = solver.weights(state)
-        return self._form().objective(trial.rows, trial.y, W, b, trial.weights, self.lam)
+        return self._decomposition().objective(trial.rows, trial.y, W, b, trial.weights, self.lam)
 
     # -- what a subclass says --------------------------------------------------------------------
 
     def _loss(self) -> Any:
         raise NotImplementedError
 
-    def _form(self) -> Form:
+    def _decomposition(self) -> Decomposition:
         return OneVsRest(self.loss, self._loss(), self.negatives, self.prior)
 
     def _curvature(self) -> Curvature:
@@ -204,13 +208,13 @@ class StochasticClassifier(LinearClassifier):
         """Raise an error for an invalid parameter."""
         check_positive("passes", self.passes, kind=Integral)
         check_choice("objective", self.objective, ("estimate", "exact"))
-        self._form().check()
+        self._decomposition().check()
 
     def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
         return {**super()._shapes(C, d), "prior_shift_": (C,)}
 
     def _check_use(self) -> None:
-        self._form().check()
+        self._decomposition().check()
 
     # -- predicting ------------------------------------------------------------------------------
 
@@ -221,9 +225,9 @@ class StochasticClassifier(LinearClassifier):
 
     def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
         """score_c = logit f(h_c) + ln(M_c / N_c); without a posterior f, h_c is used as it is."""
-        self._form().calibrate(S)
+        self._decomposition().calibrate(S)
         S += self.prior_shift_
         return S
 
     def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:
-        return self._form().probabilities(S, apart=self.multilabel_ or self._binary)
+        return self._decomposition().probabilities(S, apart=self.multilabel_ or self._binary)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..labels import Codes, Indicator, Labels, counts
+from ..labels import ClassIndex, Indicator, Labels, counts
 from ..problem import Weights
 from ..rows import Block, Rows, as_csr, as_rows, bfloat_bits
 
@@ -85,7 +85,7 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
         raise ValueError("y has several columns of more than two values; fit one model per column")
     y = column_or_1d(y, warn=True)
     check_length(len(y), n)
-    names, codes = np.unique(y, return_inverse=True)
+    names, class_index = np.unique(y, return_inverse=True)
     if classes is not None:
         unknown = np.setdiff1d(names, classes)
         if len(unknown):
@@ -93,13 +93,13 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
                 f"y holds {shown(unknown[0])}, which is not among the classes given first"
             )
         names = np.asarray(classes)
-        codes = np.searchsorted(names, y)
+        class_index = np.searchsorted(names, y)
     if len(names) < 2:
         raise ValueError(
             f"y holds one class only ({shown(names[0])}); a classifier needs at least two classes"
         )
     binary = len(names) == 2
-    return Codes(codes.astype(np.int32), int(binary)), names, 1 if binary else len(names)
+    return ClassIndex(class_index.astype(np.int32), int(binary)), names, 1 if binary else len(names)
 
 
 def _column_names(y: Any, count: int) -> NDArray[Any]:
@@ -133,7 +133,7 @@ def read_class_index(estimator: Any, y: Any, n: int, classes: Any = None) -> NDA
             f"y is an indicator matrix, but {type(estimator).__name__} gives each row one class; "
             "use SLNDClassifier or SGDClassifier for several classes per row"
         )
-    return labels.codes
+    return labels.class_index
 
 
 def check_same_classes(given: Any, classes: NDArray[Any]) -> None:
@@ -187,7 +187,7 @@ def read_weights(
         else:
             positive = np.array([float(class_weight.get(c, 1.0)) for c in classes])
         return Weights(example, positive, negative)
-    of_class = compute_class_weight(class_weight, classes=classes, y=classes[y.codes])
+    of_class = compute_class_weight(class_weight, classes=classes, y=classes[y.class_index])
     if n_class_rows == 1:
         return Weights(example, of_class[1:].astype(float), of_class[:1].astype(float))
     return Weights(example, of_class.astype(float), negative)
@@ -206,17 +206,17 @@ def read_sample_weight(sample_weight: Any, rows: Rows) -> NDArray[Any] | None:
 def row_weights(
     sample_weight: NDArray[Any] | None,
     class_weight: Any,
-    codes: NDArray[np.int32],
+    class_index: NDArray[np.int32],
     classes: NDArray[Any],
 ) -> NDArray[np.float64]:
     """The weight of each row times that of its class, if every row has one class."""
-    weight = np.ones(len(codes)) if sample_weight is None else sample_weight
+    weight = np.ones(len(class_index)) if sample_weight is None else sample_weight
     if class_weight is None:
         return weight
     of_class = compute_class_weight(
-        class_weight, classes=classes, y=classes[codes], sample_weight=sample_weight
+        class_weight, classes=classes, y=classes[class_index], sample_weight=sample_weight
     )
-    return np.asarray(weight * of_class[codes])
+    return np.asarray(weight * of_class[class_index])
 
 
 def check_positive(name: str, number: Any, kind: type = Real, zero: bool = False) -> None:

@@ -5,8 +5,8 @@
     to_torch(model)     nn.Linear, after a normalisation where the model has one
     write(model, "onnx" | "sklearn" | "torch", file)
 
-A model that can be exported is `Linear`: s = W x + b, perhaps of x / ‖x‖, and a link that turns s
-into probabilities.  What one-vs-rest models add to every score, the shift of the prior, goes into
+A model that can be exported is a `ScoringModel`: s = W x + b, perhaps of x / ‖x‖, and a link that
+turns s into probabilities.  What one-vs-rest models add to every score, the shift of the prior, goes into
 b; a loss that bends the scores (calibrated hinge, squared) has no W and b to give, and is refused.
 The temperature of a calibrated probe goes into W and b where the target has no other place for it
 (scikit-learn, torch): probabilities stay, scores are divided by it.

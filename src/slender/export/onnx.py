@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..extras import need
-from .form import Linear, linear
+from .scoring import ScoringModel, linear
 
 OPSET, IR_VERSION = 18, 8  # of early 2023: what runtimes of the last years read
 MAX_BYTES = 2**31 - 2**20  # protobuf's limit, and room for the rest of the graph
@@ -67,7 +67,7 @@ class _Graph:
         self.node("Max", ["norm", "tiny"], "length")
         return self.node("Div", [X, "length"], "unit")
 
-    def labels(self, form: Linear) -> None:
+    def labels(self, form: ScoringModel) -> None:
         if form.binary or form.multilabel:
             self.constant("zero", np.array(0, np.float32))
             self.node("Greater", ["scores", "zero"], "positive")
@@ -79,7 +79,7 @@ class _Graph:
             self.constant("classes", _portable(form.classes))
             self.node("Gather", ["classes", "best"], "label")
 
-    def probabilities(self, form: Linear, scores: str) -> None:
+    def probabilities(self, form: ScoringModel, scores: str) -> None:
         if form.temperature != 1.0:
             self.constant("T", np.array(form.temperature, np.float32))
             scores = self.node("Div", [scores, "T"], "tempered")
@@ -97,7 +97,7 @@ class _Graph:
             scores = self.node("Neg", ["surprise"], "log_sigmoid")
         self.node("Softmax", [scores], "probabilities", axis=1)
 
-    def model(self, form: Linear, estimator: str) -> Any:
+    def model(self, form: ScoringModel, estimator: str) -> Any:
         onnx, C = self.onnx, len(form.classes)
         real = onnx.TensorProto.FLOAT
         kind = onnx.helper.np_dtype_to_tensor_dtype(_portable(form.classes).dtype)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .form import Linear, linear
+from .scoring import ScoringModel, linear
 
 
 def to_sklearn(model: Any) -> Any:
@@ -42,7 +42,7 @@ def _fill(estimator: Any, W: NDArray[Any], b: NDArray[Any], classes: NDArray[Any
     return estimator
 
 
-def _multilabel(estimator: Any, form: Linear) -> Any:
+def _multilabel(estimator: Any, form: ScoringModel) -> Any:
     from sklearn.base import clone  # noqa: PLC0415
     from sklearn.multiclass import OneVsRestClassifier  # noqa: PLC0415
     from sklearn.preprocessing import LabelBinarizer  # noqa: PLC0415

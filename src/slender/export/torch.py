@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..extras import need
-from .form import Linear, linear
+from .scoring import ScoringModel, linear
 
 
 def to_torch(model: Any) -> Any:
@@ -48,7 +48,7 @@ def torch_bytes(model: Any) -> bytes:
     return save({"weight": weight, "bias": bias}, metadata)
 
 
-def _torch_arrays(form: Linear) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _torch_arrays(form: ScoringModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     form = form.tempered()
     W, b = form.W.astype(np.float32), form.b.astype(np.float32)
     if form.binary:

@@ -42,7 +42,7 @@ def experiment(
     whole, n = about["options"], about["rows"]
     obj, optimiser = choose(opt, obj)
     problem = _problem(optimiser, about["classes"], whole)
-    codes = np.unique(split.y_train, return_inverse=True)[1].astype(np.int32)
+    class_index = np.unique(split.y_train, return_inverse=True)[1].astype(np.int32)
     lam = whole.get("lam", 0.0)
     model = estimator(opt, obj, whole, n, seed)
     of_intercept = 1.0 / (mean_square(split) or 1.0) if optimiser.penalised else 0.0
@@ -58,7 +58,9 @@ def experiment(
         entry["objective"] = entry.pop("estimate", entry["objective"])
         if exact:
             at = W, b, lam, of_intercept
-            entry["exact"] = _figure(problem.objective(problem.loss, split.X_train, codes, *at))
+            entry["exact"] = _figure(
+                problem.objective(problem.loss, split.X_train, class_index, *at)
+            )
         now = copy.copy(model)
         now.coef_, now.intercept_ = W, b
         entry["train_accuracy"] = accuracy(now, split.X_train, split.y_train)
@@ -148,9 +150,11 @@ def on_test_rows(model: Any, split: Split) -> dict[str, Any]:
 
 def _compile(split: Split, opt: str, obj: str, options: Mapping[str, Any], seed: int) -> None:
     """One pass over a few rows of every class."""
-    _, codes = np.unique(split.y_train, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])  # within its class
+    _, class_index = np.unique(split.y_train, return_inverse=True)
+    order = np.argsort(class_index, kind="stable")
+    rank = np.arange(len(order)) - np.searchsorted(
+        class_index[order], class_index[order]
+    )  # within its class
     few = np.sort(order[np.argsort(rank, kind="stable")[:COMPILES]])
     size = options.get("batch_size")
     smaller = {**options, "passes": 1, "batch_size": size and min(size, len(few))}

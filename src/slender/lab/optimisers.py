@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.validation import check_choice, check_positive
-from ..labels import Codes
+from ..labels import ClassIndex
 from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, fit_for, peaked_at_zero
 from ..problem import Weights, multiclass, one_vs_rest
 from ..problem.linear import two_rows
@@ -155,7 +155,7 @@ def _class_by_class(
     of_intercept: float = 0.0,
 ) -> float:
     ones = Weights(np.ones(len(class_index)), np.ones(len(W)), np.ones(len(W)))
-    labels = Codes(class_index, int(len(W) == 1))
+    labels = ClassIndex(class_index, int(len(W) == 1))
     value = one_vs_rest(MARGIN_LOSSES[loss], as_rows(X), labels, W, b, ones, lam)
     return value + 0.5 * lam * of_intercept * float(b @ b)
 

@@ -246,9 +246,9 @@ def _checked(path: Path, part: str = "train") -> tuple[Any, NDArray[Any]]:
 
 def _cut(X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any], Any, NDArray[Any]]:
     """A tenth of each class away from the rest: (X, y, X held out, y held out)."""
-    codes = np.unique(y, return_inverse=True)[1].astype(np.int32)
+    class_index = np.unique(y, return_inverse=True)[1].astype(np.int32)
     try:
-        part = stratified(codes, HELD_OUT, np.random.default_rng(0))
+        part = stratified(class_index, HELD_OUT, np.random.default_rng(0))
     except ValueError as error:
         raise FileError(
             f"{len(y)} rows are too few to keep {100 * HELD_OUT:g} % of them aside; give more, or "

@@ -59,10 +59,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from ..passes.residuals import LSE
 from .intercepts import solve
 from .multinomial import Multinomial, Point, sq_norm
 from .rounding import Rounding, none, rounding
-from .softmax import LSE
 
 MATRIX_ROUNDING = 64.0  # units in the last place of A's entries, sums of outer products
 

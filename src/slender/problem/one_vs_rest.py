@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import kernel
-from ..labels import Labels, sign
-from ..losses import MarginLoss, value
+from ..data import Examples
+from ..labels import Labels, first_class
+from ..losses import MarginLoss
+from ..passes import MarginPass
 from ..rows import Rows
 
 
@@ -28,27 +29,11 @@ def one_vs_rest(
     weights: Weights,
     lam: float = 0.0,
 ) -> float:
-    """The one-vs-rest objective at (W, b), by row blocks."""
-    C = len(W)
-    total = np.zeros(rows.shape[0])
-
-    def work(lo: int, hi: int, block: Any) -> None:
-        S = np.asarray(block @ W.T) + b  # (rows of the block, C)
-        _sum_values(loss, S, y, lo, weights, total)
-
-    rows.each_block(work, C * W.itemsize)
+    """The one-vs-rest objective at (W, b)."""
+    examples = Examples(rows, y[0], weights.example)
+    (total,) = examples.reduce(
+        MarginPass(loss, W, b, weights.positive, weights.negative, first_class(y))
+    )
     n = np.count_nonzero(weights.example)
     penalty = 0.5 * lam * np.einsum("cd,cd->", W, W, dtype=np.float64)
-    return float((total.sum() / n + penalty) / C)
-
-
-@kernel()
-def _sum_values(loss, S, y, lo, weights, total):  # type: ignore[no-untyped-def]
-    for i in range(S.shape[0]):
-        s = S[i]
-        row = 0.0
-        for c in range(len(s)):
-            s_y = sign(y, lo + i, c)
-            weight = weights.positive[c] if s_y > 0 else weights.negative[c]
-            row += weight * value(loss, s_y * s[c])
-        total[lo + i] = weights.example[lo + i] * row
+    return float((total / n + penalty) / len(W))

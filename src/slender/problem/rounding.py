@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..passes.residuals import LOSS, N_SUMS, R_X, RR, RR_X, R, residuals
 from .multinomial import Multinomial, Point
-from .softmax import LOSS, N_SUMS, R_X, RR, RR_X, R, residuals
 
 SAFETY = 2.0  # over the largest of many errors
 SIGMAS = 3.0

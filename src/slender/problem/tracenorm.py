@@ -35,12 +35,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ..rows import DenseRows, map_blocks
+from ..data import Examples
+from ..passes import FactoredPass
+from ..rows import DenseRows
 from . import certificate
 from .intercepts import newton_step
-from .multinomial import SCRATCH_BYTES, Multinomial, Point
+from .multinomial import Multinomial, Point
 from .rounding import in_sums, measured, none, probed, shares_of_float64
-from .softmax import N_SUMS, curvature_rows, residuals
 
 NEWTON_STEPS = 4  # of the intercepts alone, before a proof
 
@@ -79,31 +80,15 @@ def risk_gradient(
 
     X is read once; Z = X U gives the scores.
     """
-    problem.readings.passes += 1.0
-    C, d, dtype = problem.n_classes, problem.rows.shape[1], problem.rows.dtype
-    AT = np.ascontiguousarray(at.A.T, dtype)
+    examples = problem.examples
+    examples.columns["Z"] = Z
+    dtype = problem.rows.dtype
     b = raw_intercepts(problem, at).astype(dtype)
-
-    def start() -> Any:
-        rows = min(C, max(1, SCRATCH_BYTES // (d * dtype.itemsize)))
-        return np.zeros((C, d), dtype), np.zeros(C), np.zeros(C), np.empty((rows, d), dtype)
-
-    def work(mine: Any, lo: int, hi: int, block: Any) -> None:
-        G, g, a, scratch = mine
-        S = Z[lo:hi] @ AT
-        y, w = problem.y[lo:hi], problem.w[lo:hi]
-        residuals(S, b, w, y, problem.sizes[lo:hi], g, np.zeros(C), np.zeros(N_SUMS))
-        curvature_rows(S, w, y, a)
-        block.add_product(S, G, scratch)
-
-    (G, g, a, _), *others = map_blocks(problem.rows, start, work, C * dtype.itemsize)
-    for other, other_g, other_a, _ in others:
-        G += other
-        g += other_g
-        a += other_a
+    sums = examples.reduce(FactoredPass(np.ascontiguousarray(at.A.T, dtype), b, A="diagonal"))
+    G = sums.G
     if problem.intercept:
-        G -= np.outer(g.astype(dtype), problem.mean)
-    return G, a
+        G -= np.outer(sums.g.astype(dtype), problem.mean)
+    return G, sums.a
 
 
 def singular_values(G: NDArray[Any]) -> NDArray[np.float64]:
@@ -213,8 +198,8 @@ def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
 
 def inner_problem(of: Multinomial, Z: NDArray[Any]) -> Multinomial:
     """The multinomial problem of the rows z_i."""
-    inner = Multinomial(DenseRows(Z), of.y, of.w, of.n_classes, of.intercept)
-    inner.sizes = of.sizes  # rounding is asked of the rows x_i
+    inner = Multinomial(Examples(DenseRows(Z), of.y, of.w), of.n_classes, of.intercept)
+    inner.examples.columns["sizes"] = of.sizes  # rounding is asked of the rows x_i
     return inner
 
 

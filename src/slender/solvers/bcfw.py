@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..problem.linear import Linear, one_row
 from ..rows.kernel import scores
-from .directions import Multiclass
 from .duality import Kept, SVMProblem, dual_point, gap_between, primal_point
 from .loop import Record, Solver
 from .patterns import (
@@ -46,6 +45,7 @@ from .patterns import (
     with_room,
     write,
 )
+from .svm_forms import Multiclass
 
 # Where each number stands in Iterate.numbers.
 STEPS, SQUARE, LOSS, SQUARES = range(4)

@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..rows import Rows
 from ..rows.kernel import axpy, dot
-from .directions import Exact, Form, mend, survey_one
 from .patterns import FAST, FREE, Patterns, largest, magnitudes, own_slots, primal_weights
+from .svm_forms import Exact, Form, mend, survey_one
 
 EPS = float(np.finfo(np.float64).eps)
 HEADROOM = 16.0  # between a score and the largest number

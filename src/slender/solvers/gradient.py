@@ -33,12 +33,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import CrossEntropy
+from ..passes import GramPass
 from ..problem import Multinomial, Point
 from ..problem.certificate import certify, hopeful
 from ..problem.intercepts import newton_step
 from ..problem.linear import Linear, one_row
 from ..problem.multinomial import TRACE_ROUNDING
-from ..rows import map_blocks
 from .loop import Record, Solver
 
 FAILURE = 1e-9  # share of the seeds for which the second bound may fail
@@ -160,24 +160,10 @@ class GradientDescent(Solver[GDState]):
 
 def lipschitz(problem: Multinomial, lam: float, rng: np.random.Generator) -> float:
     """L, or a little more: never less, but for a share FAILURE of all seeds."""
-    d = problem.rows.shape[1]
-    size = d + problem.intercept
+    size = problem.rows.shape[1] + problem.intercept
 
     def product(Q: NDArray[np.float64]) -> NDArray[np.float64]:
-        top = Q[:d].astype(problem.rows.dtype)
-        constant = Q[d:].sum(axis=0).astype(problem.rows.dtype)  # 0 without an intercept
-
-        def start() -> NDArray[np.float64]:
-            return np.zeros((size, Q.shape[1]))
-
-        def work(mine: NDArray[np.float64], lo: int, hi: int, block: Any) -> None:
-            S = np.asarray(block @ top) + constant
-            S *= problem.w[lo:hi, None]
-            mine[:d] += (S.T @ block).T
-            mine[d:] += S.sum(axis=0, dtype=np.float64)
-
-        parts = map_blocks(problem.rows, start, work, Q.shape[1] * problem.rows.dtype.itemsize)
-        return np.sum(parts, axis=0)
+        return problem.examples.reduce(GramPass(Q))
 
     rounding = 1.0 + TRACE_ROUNDING * float(np.finfo(problem.rows.dtype).eps)
     trace = rounding * (problem.squares + problem.intercept * problem.total)

@@ -25,7 +25,7 @@ Departures: the reference code makes ten reprocesses or optimizes once one is dr
 measured to cost half to four fifths more operations than one.  Once the scores of an example are
 known, up to `inner` moves are made on it before W follows (each costs C numbers, not C d);
 `inner=1` is the paper's single move.  `reprocess=False` visits fresh examples only, with which the
-slides compare.  The directions themselves are in directions.py, and what happens between two passes
+slides compare.  The directions themselves are in svm_forms.py, and what happens between two passes
 in larank.py.
 """
 
@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from .directions import TIE, Limits, at_bound, improve
 from .duality import SVMProblem
 from .patterns import FAST, Patterns, fits, follow, scratch, support, with_room, write
+from .svm_forms import TIE, Limits, at_bound, improve
 
 PROCESS, REPROCESS, OPTIMIZE = 0, 1, 2
 ADAPT = 0.05

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from ..problem.exponential import exp
+from ..passes.exponential import exp
+from ..passes.residuals import FAST
 from ..problem.multinomial import Multinomial
-from ..problem.softmax import FAST
 from ..rows.threads import each_part, matmul
 
 FEWEST, MOST = 1536, 2048  # rows, and an eighth of all in between
@@ -48,14 +48,13 @@ class Line(NamedTuple):
 
 def draw(problem: Multinomial, rng: np.random.Generator) -> "LineSample":
     """Some rows of a problem."""
-    active = np.flatnonzero(problem.w)
-    n, itemsize = len(active), problem.rows.dtype.itemsize
+    n, itemsize = problem.examples.n_active, problem.rows.dtype.itemsize
     m = int(np.clip(n // 8, FEWEST, MOST))
     kind: type[LineSample] = LineSample
     if min(m, n) * problem.n_classes * itemsize > BYTES:
         kind, m = ContenderSample, max(m, n // PART)
     m = min(m, n, max(LEAST, BYTES // (problem.rows.shape[1] * itemsize)))
-    X, w = problem.sample(np.sort(rng.choice(active, m, replace=False)))
+    X, _, w = problem.sample(m, rng)
     return kind(X, w)
 
 

@@ -13,7 +13,7 @@ With s_i = W x_i + b the scores of row i, g_i (C,) the slope of its loss in them
 Each pass cuts a fresh permutation of the rows into batches; the last may be smaller.  The objective
 reported is the mean of the batches' own objectives, each before its update, as the practical says.
 
-What g_i is depends on the form: `EachClass` takes a margin loss of every class's ±score
+What g_i is depends on the loss: `EachClass` takes a margin loss of every class's ±score
 (one-vs-rest, the objective is then a mean over the classes), `AllClasses` a multi-class loss.  Two
 matrix products a batch; the kernel between them turns scores into -e_i g_i in place.
 
@@ -51,7 +51,7 @@ class EachClass(NamedTuple):
 
     loss: MarginLoss
 
-    def descend(
+    def to_steps(
         self, s: NDArray[Any], i: int, y: Labels, weights: Weights, eta: float, cap: float
     ) -> float:
         total = 0.0
@@ -76,16 +76,16 @@ class EachClass(NamedTuple):
 
 
 class AllClasses(NamedTuple):
-    """A multi-class loss of the row of scores; y are codes that count from 0."""
+    """A multi-class loss of the row of scores; y are class indices that count from 0."""
 
     loss: MulticlassLoss
 
-    def descend(
+    def to_steps(
         self, s: NDArray[Any], i: int, y: Any, weights: Weights, eta: float, cap: float
     ) -> float:
         weight = weights.example[i]
-        total = weight * row_value(self.loss, s, y.codes[i])
-        row_slope(self.loss, s, y.codes[i], s)
+        total = weight * row_value(self.loss, s, y.class_index[i])
+        row_slope(self.loss, s, y.class_index[i], s)
         e = min(eta * weight, cap)
         for c in range(len(s)):
             s[c] *= -e
@@ -101,31 +101,39 @@ class AllClasses(NamedTuple):
         return one_row(W, b)
 
 
-Form = EachClass | AllClasses
+BatchLoss = EachClass | AllClasses
 
 
-def descend(
-    form: Form, s: NDArray[Any], i: int, y: Labels, weights: Weights, eta: float, cap: float
+def to_steps(
+    batch_loss: BatchLoss,
+    s: NDArray[Any],
+    i: int,
+    y: Labels,
+    weights: Weights,
+    eta: float,
+    cap: float,
 ) -> float:
     """s <- -e_i g_i for the scores s (C,) of row i; returns c_i times its loss."""
-    return form.descend(s, i, y, weights, eta, cap)
+    return batch_loss.to_steps(s, i, y, weights, eta, cap)
 
 
-@overload(descend)
-def _descend(form, s, i, y, weights, eta, cap):  # type: ignore[no-untyped-def]
-    method = method_of(form, "descend")
-    return lambda form, s, i, y, weights, eta, cap: method(form, s, i, y, weights, eta, cap)
+@overload(to_steps)
+def _to_steps(batch_loss, s, i, y, weights, eta, cap):  # type: ignore[no-untyped-def]
+    method = method_of(batch_loss, "to_steps")
+    return lambda batch_loss, s, i, y, weights, eta, cap: method(
+        batch_loss, s, i, y, weights, eta, cap
+    )
 
 
 @kernel()
-def slopes(form, S, b, index, y, weights, eta, cap):  # type: ignore[no-untyped-def]
-    """`descend` on every row of S (rows of the batch, C); returns the sum of their losses."""
+def slopes(batch_loss, S, b, index, y, weights, eta, cap):  # type: ignore[no-untyped-def]
+    """`to_steps` on every row of S (rows of the batch, C); returns the sum of their losses."""
     total = 0.0
     for j in range(len(index)):
         s = S[j]
         for c in range(len(s)):
             s[c] += b[c]
-        total += descend(form, s, index[j], y, weights, eta, cap[index[j]])
+        total += to_steps(batch_loss, s, index[j], y, weights, eta, cap[index[j]])
     return total
 
 
@@ -146,7 +154,7 @@ class MiniBatch(Solver[MiniBatchState]):
     """Batches of these examples."""
 
     data: StochasticData
-    form: Form
+    batch_loss: BatchLoss
     eta: float
     batch_size: int = 1
     decay: float = 0.0
@@ -201,12 +209,12 @@ class MiniBatch(Solver[MiniBatchState]):
     ) -> float:
         """One step on the rows `index`, which are `block`; returns their objective before it."""
         W, size = state.W, len(index)
-        terms = self.form.terms(len(W))
+        terms = self.batch_loss.terms(len(W))
         eta = self.eta / (1.0 + self.decay * float(state.t)) ** self.power
         S = np.empty((size, len(W)), W.dtype)
         block.product(W.T, S)
         y, weights = self.data.y, self.data.weights
-        loss = slopes(self.form, S, state.b, index, y, weights, eta / size, self._cap)
+        loss = slopes(self.batch_loss, S, state.b, index, y, weights, eta / size, self._cap)
         objective = loss / (size * terms)
         if self.lam != 0.0:
             objective += 0.5 * self.lam * float(np.vdot(W, W)) / terms
@@ -219,7 +227,7 @@ class MiniBatch(Solver[MiniBatchState]):
 
     @cached_property
     def _cap(self) -> NDArray[np.float64]:
-        reach = self.form.kappa() * (self.data.sqnorms.astype(np.float64) + self.beta**2)
+        reach = self.batch_loss.kappa() * (self.data.sqnorms.astype(np.float64) + self.beta**2)
         cap = np.full_like(reach, np.inf)
         np.divide(self.cap, reach, out=cap, where=reach > 0)  # 0: a hinge has no curvature, no cap
         return cap
@@ -233,7 +241,7 @@ class MiniBatch(Solver[MiniBatchState]):
         state.a[:] += omega * (state.b - state.a)
 
     def solution(self, state: MiniBatchState) -> Linear:
-        return self.form.kept(*self.data.coordinates.coef(*self.weights(state)))
+        return self.batch_loss.kept(*self.data.coordinates.coef(*self.weights(state)))
 
     def weights(self, state: MiniBatchState) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """W and b, averaged if that was asked for and at least one iterate was averaged."""

@@ -36,7 +36,6 @@ from ..problem.linear import Linear, one_row
 from .dense import DenseNewton
 from .linesearch import draw
 from .loop import Record, Solver
-from .pairs import Pairs, dot
 from .quasinewton import (
     MANY,
     STILL_STEPS,
@@ -49,6 +48,7 @@ from .quasinewton import (
     narrow,
     residuals_of,
 )
+from .secant_pairs import SecantPairs, dot
 
 MEMORY = 10
 # Steps after which a fit in float32 is given the digits of float64: one that takes so many fights
@@ -74,7 +74,7 @@ class Newton(Solver[NewtonState]):
     tol: float
     start: NDArray[Any] | None = None
     curvature: Classwise | None = None
-    pairs: Pairs | None = None
+    pairs: SecantPairs | None = None
 
     # -- the contract ----------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class Newton(Solver[NewtonState]):
         sample, curvature = draw(problem, rng), self.curvature
         if curvature is None or curvature.P.dtype != dtype:
             curvature = Classwise.of_problem(problem, rng)
-        pairs = Pairs(MEMORY, dtype)
+        pairs = SecantPairs(MEMORY, dtype)
         if self.pairs is not None and self.pairs.dtype == dtype:
             pairs = self.pairs.copy()
         theta = problem.start() if self.start is None else self.start
@@ -146,7 +146,7 @@ class Newton(Solver[NewtonState]):
         theta = self._newton_intercepts(state) if better else before.theta
         state.wide = True
         state.sample = state.sample.astype(np.float64)
-        state.pairs = Pairs(MEMORY, np.dtype(np.float64))
+        state.pairs = SecantPairs(MEMORY, np.dtype(np.float64))
         state.doubtful, state.blocks, state.age = None, None, 0
         dual, steps = state.dual, state.steps  # a bound holds in any arithmetic
         begin(

@@ -19,13 +19,16 @@ that needs more than it has is given new ones, twice as many, at the end of a co
 example in doubt among hundreds of classes costs hundreds of slots, not n times that.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data import Examples, Part, Pass
+from ..data.examples import Arrays
 from ..kernels import kernel
-from ..rows import Rows, map_blocks
+from ..rows import Rows
 from ..rows.kernel import axpy
 
 FREE = -1  # a slot that no class has
@@ -108,21 +111,28 @@ def scratch(n_rows: int) -> Pattern:
     return Pattern(np.zeros(n_rows, np.int32), *(np.zeros(n_rows) for _ in range(3)))
 
 
+@dataclass(frozen=True)
+class PatternsPass(Pass[Arrays]):
+    """[W, b] = Σ_i β_i [x_i, bias]ᵀ."""
+
+    patterns: Patterns
+    n_rows: int
+    bias: float
+
+    def start(self, d: int, dtype: Any) -> Arrays:
+        return Arrays(np.zeros((self.n_rows, d)), np.zeros(self.n_rows))
+
+    def add(self, sums: Arrays, part: Part) -> None:
+        here = np.arange(len(part.w))
+        add_patterns(part.block.kernel_rows(), here, part.first, self.patterns, self.bias, *sums)
+
+
 def primal_weights(
     rows: Rows, patterns: Patterns, n_rows: int, bias: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """[W, b] = Σ_i β_i [x_i, bias]ᵀ, anew and in float64: what a kernel adds up drifts."""
-
-    def start() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return np.zeros((n_rows, rows.shape[1])), np.zeros(n_rows)
-
-    def work(mine: Any, lo: int, hi: int, block: Any) -> None:
-        add_patterns(block.kernel_rows(), np.arange(hi - lo), lo, patterns, bias, *mine)
-
-    (W, b), *others = map_blocks(rows, start, work)
-    for other, other_b in others:
-        W += other
-        b += other_b
+    """[W, b] of these patterns, anew and in float64: what a kernel adds up drifts."""
+    nothing = np.zeros(rows.shape[0])  # the pass asks for neither classes nor weights
+    W, b = Examples(rows, nothing, nothing).reduce(PatternsPass(patterns, n_rows, bias))
     return W, b
 
 

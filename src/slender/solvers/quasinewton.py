@@ -16,7 +16,7 @@ from ..problem import Multinomial, Point
 from ..problem.certificate import hopeful
 from .dense import DenseNewton
 from .linesearch import LineSample
-from .pairs import Pairs, dot
+from .secant_pairs import SecantPairs, dot
 
 REFRESH = 7  # steps with the same blocks; the first doubts are not those that stay
 SOONER = 3  # and so many for the first ones of a fit that starts from another's weights
@@ -36,7 +36,7 @@ class NewtonState:
     rng: np.random.Generator
     theta: NDArray[Any]  # where it begins
     sample: LineSample
-    pairs: Pairs
+    pairs: SecantPairs
     curvature: Classwise
     first: float  # readings of the rows before this fit
     point: Point | None = None  # the last one looked at

@@ -49,9 +49,9 @@ from ..problem.tracenorm import (
     raw_intercepts,
     singular_values,
 )
-from .atoms import FEW, INNER, Atoms, Subspace
 from .lanczos import SingularVectors, top_singular_vectors
 from .loop import Record, Solver
+from .subspace import FEW, INNER, Atoms, Subspace
 
 PAIRS = 32  # taken at a time
 RELATIVE = 1e-2  # accuracy of sigma_1 beside lambda1, where epsilon does not say
@@ -198,7 +198,7 @@ class RankOne(Solver[RankOneState]):
         at, wide = state.here.at, self.problem.widened()
         U, V = at.U.astype(np.float64), at.V.astype(np.float64)
         here = look(wide, wide.rows.matmat(U), Factors(U, at.theta, V, at.b))
-        self.problem.readings.passes += 1.0  # beside the one that `look` counts
+        self.problem.examples.read.passes += 1.0  # beside the one that `look` counts
         proved = self._objective_of(here) - self._gap_of(here, here.cost)
         state.dual = max(state.dual, proved - state.here.cost.own)
 
@@ -341,7 +341,7 @@ class RankOne(Solver[RankOneState]):
         return residual * outside + P @ scaled
 
     def _products(self, U: NDArray[Any]) -> NDArray[Any]:
-        self.problem.readings.passes += 1.0
+        self.problem.examples.read.passes += 1.0
         return self.problem.rows.matmat(np.ascontiguousarray(U))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..labels import positives, sign
 from ..losses import MarginLoss
 from ..problem.linear import Linear
-from ..theory import Sample
+from ..theory import RiskSample
 from .loop import Record, Solver
 from .sampling import pass_over
 from .stochastic import StochasticData
@@ -24,7 +24,7 @@ class Theorem2State:
     """One fixed sample and one iterate a class."""
 
     rng: np.random.Generator
-    samples: list[Sample]
+    samples: list[RiskSample]
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Theorem2(Solver[Theorem2State]):
                 drawn[c].append(visits.of_class(c))
         return Theorem2State(rng, [self._sample(c, np.concatenate(drawn[c])) for c in range(C)])
 
-    def _sample(self, c: int, index: NDArray[np.intp]) -> Sample:
+    def _sample(self, c: int, index: NDArray[np.intp]) -> RiskSample:
         weights, Z = self.data.weights, self.data.rows.dense(index)
         if self.beta:
             Z = np.hstack([Z, np.full((len(Z), 1), self.beta, Z.dtype)])
         y = np.array([sign(self.data.y, i, c) for i in index], Z.dtype)
         of_side = np.where(y > 0, weights.positive[c], weights.negative[c])
-        return Sample.at_zero(Z, y, (weights.example[index] * of_side).astype(Z.dtype))
+        return RiskSample.at_zero(Z, y, (weights.example[index] * of_side).astype(Z.dtype))
 
     def step(self, state: Theorem2State) -> Record:
         """One pass over each sample."""
         for sample in state.samples:
             for i in state.rng.permutation(len(sample.y)):
-                sample.descend(self.loss, int(i))
+                sample.take_step(self.loss, int(i))
         return {"objective": float(np.mean([sample.risk(self.loss) for sample in state.samples]))}
 
     def solution(self, state: Theorem2State) -> Linear:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 
 
-class Pairs:
+class SecantPairs:
     """Steps s and changes of the gradient y."""
 
     def __init__(self, memory: int, dtype: Any) -> None:
@@ -17,8 +17,8 @@ class Pairs:
         self.lam = 0.0
         self._axpy = get_blas_funcs("axpy", dtype=dtype)
 
-    def copy(self) -> "Pairs":
-        other = Pairs(self.memory, self.dtype)
+    def copy(self) -> "SecantPairs":
+        other = SecantPairs(self.memory, self.dtype)
         other.lam = self.lam
         other.kept.extend((s, y.copy()) for s, y in self.kept)  # change_lam writes into y
         return other

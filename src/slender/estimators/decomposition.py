@@ -4,8 +4,8 @@
                   have several classes
     MultiClass    one loss of all scores of a row: every row has one class
 
-A form defines the labels and weights that its solver sees, the number of rows of W in that solver,
-the objective, and how scores become calibrated scores and probabilities.
+A decomposition defines the labels and weights that its solver sees, the number of rows of W in that
+solver, the objective, and how scores become calibrated scores and probabilities.
 """
 
 from dataclasses import dataclass
@@ -19,32 +19,31 @@ from ..labels import Indicator, Labels, counts
 from ..losses import MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, to_logits
 from ..problem import Weights, multiclass, one_vs_rest
 from ..rows import Rows
-from ..solvers.minibatch import AllClasses, EachClass
-from ..solvers.minibatch import Form as BatchForm
+from ..solvers.minibatch import AllClasses, BatchLoss, EachClass
 from ..solvers.sampling import negatives_used
 from .validation import check_choice, check_positive, shown
 
 
-class Form(Protocol):
-    """What the stochastic estimators need to know of a form."""
+class Decomposition(Protocol):
+    """What the stochastic estimators need to know of a decomposition."""
 
     apart: ClassVar[bool]  # are classes learned separately, so that each may visit other rows?
-    with_posterior: ClassVar[str]  # a loss of this form that has one
+    with_posterior: ClassVar[str]  # a loss of this decomposition that has one
 
     @property
     def curvature0(self) -> float:
         """F''(0), or a bound on the curvature in a row's scores; 0: there is none."""
 
     @property
-    def batch(self) -> BatchForm:
-        """The form as the mini-batch solver knows it."""
+    def batch(self) -> BatchLoss:
+        """The loss as the mini-batch solver needs it."""
 
     @property
     def posterior(self) -> bool:
         """Do scores give probabilities?"""
 
     def check(self) -> None:
-        """Raise an error for settings of the draws of negatives that this form cannot use."""
+        """Raise an error for settings of the draws of negatives that it cannot use."""
 
     def read(self, labels: Labels, n_class_rows: int) -> tuple[Labels, int]:
         """The labels as the solver sees them, and the number of its class rows."""
@@ -205,7 +204,9 @@ class MultiClass:
     def weigh(self, weights: Weights, labels: Labels) -> Weights:
         """c_i: the weight of the example times the weight of its class."""
         assert not isinstance(labels, Indicator)
-        example = weights.example * weights.positive[labels.codes].astype(weights.example.dtype)
+        example = weights.example * weights.positive[labels.class_index].astype(
+            weights.example.dtype
+        )
         ones = np.ones_like(weights.positive)
         return Weights(example, ones, ones)
 
@@ -219,7 +220,7 @@ class MultiClass:
         lam: float,
     ) -> float:
         assert not isinstance(labels, Indicator)
-        return multiclass(self.loss, rows, labels.codes, W, b, weights.example, lam)
+        return multiclass(self.loss, rows, labels.class_index, W, b, weights.example, lam)
 
     def at_zero(self, n_class_rows: int) -> float:
         return self.loss.value(np.zeros(n_class_rows), 0)
@@ -240,6 +241,6 @@ class MultiClass:
         return np.asarray(np.exp(S - S.max(axis=1, keepdims=True)))
 
 
-def form_of(loss: str) -> type[OneVsRest] | type[MultiClass]:
-    """The form that a loss of this name has."""
+def decomposition_of(loss: str) -> type[OneVsRest] | type[MultiClass]:
+    """The decomposition that a loss of this name needs."""
     return MultiClass if loss in MULTICLASS_LOSSES else OneVsRest

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from .softmax import FAST, TINY
+from .residuals import FAST, TINY
 
 MORE = 4  # times its share of the pairs is what a part of the rows keeps: some hold more of them
 

@@ -19,7 +19,7 @@ LINKS: dict[str, Link] = {
 }
 
 
-class Linear(NamedTuple):
+class ScoringModel(NamedTuple):
     """What a linear model computes.
 
     link: how scores become probabilities.  "softmax"; "sigmoid", each class's own, made to sum to
@@ -38,13 +38,13 @@ class Linear(NamedTuple):
     def binary(self) -> bool:
         return len(self.W) == 1 and not self.multilabel
 
-    def tempered(self) -> "Linear":
+    def tempered(self) -> "ScoringModel":
         """The temperature inside W and b."""
         T = self.temperature
         return self._replace(W=self.W / self.W.dtype.type(T), b=self.b / T, temperature=1.0)
 
 
-def linear(model: Any) -> Linear:
+def linear(model: Any) -> ScoringModel:
     """The linear form of a fitted model, or the reason why it has none."""
     if not isinstance(model, LinearClassifier):
         raise ValueError(f"{type(model).__name__} is no linear classifier of slender")
@@ -59,7 +59,7 @@ def linear(model: Any) -> Linear:
             )
         link = LINKS[model.loss]
         b += model.prior_shift_
-    return Linear(
+    return ScoringModel(
         W=model.coef_,
         b=b.astype(model.coef_.dtype),
         classes=model.classes_,

@@ -1,0 +1,215 @@
+"""Examples: rows, their classes, their weights; and one reading of them all, `reduce`.
+
+    sums = examples.reduce(p)
+
+A pass p is settings and no data, so that it can be sent wherever the examples are.  There it makes
+empty sums, `p.start(d, dtype)`, adds one block of examples after the other to them,
+`p.add(sums, part)`, and what several threads have added up is joined by +=.  Nobody else merges
+sums or knows threads, and here alone it is counted how often the rows were read.
+
+A pass with a gradient (C, d) per thread may need more memory than there is (ten thousand classes).
+Then all threads add to one gradient, each to its own classes, from the residuals of a larger block
+that all of them have made.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..rows import Block, Rows, SubsetRows, map_blocks, one_blas_thread
+from ..rows.cores import num_threads
+from ..rows.threads import PARTS_A_THREAD, each_part
+
+SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
+SUMS_BYTES = 512 * 2**20  # of all threads' gradients together, before they share one
+SHARED_BYTES = 512 * 2**20  # of a block's residuals, and of its rows, where they do
+
+
+class Part(NamedTuple):
+    """A block of examples."""
+
+    first: int  # the number of its first row
+    block: Block
+    y: NDArray[Any]  # class of each row, or the classes it has (rows, C)
+    w: NDArray[np.float64]
+    columns: dict[str, NDArray[Any]]  # what else is known of each row; a pass may write to it
+
+
+Sums = TypeVar("Sums")  # those of two parts of the examples are joined by +=
+
+
+class Arrays:
+    """Sums that are several arrays."""
+
+    def __init__(self, *arrays: NDArray[np.float64]) -> None:
+        self.arrays = arrays
+
+    def __iter__(self) -> Iterator[NDArray[np.float64]]:
+        return iter(self.arrays)
+
+    def __iadd__(self, other: "Arrays") -> "Arrays":
+        for mine, theirs in zip(self, other, strict=True):
+            mine += theirs
+        return self
+
+
+class Pass(ABC, Generic[Sums]):
+    """What one reading of the examples adds up."""
+
+    @property
+    def readings(self) -> float:
+        """As how many it counts."""
+        return 1.0
+
+    @abstractmethod
+    def start(self, d: int, dtype: Any) -> Sums:
+        """Empty sums for rows of d numbers."""
+
+    @abstractmethod
+    def add(self, sums: Sums, part: Part) -> None:
+        """One block, while it is in a core's cache."""
+
+    def row_bytes(self, dtype: Any) -> int:
+        """The size of what a row is turned into."""
+        return 0
+
+
+class GradientPass(Pass[Sums]):
+    """A pass of two halves, so that threads can share its largest sum, a gradient (C, d)."""
+
+    n_classes: int
+
+    def start(self, d: int, dtype: Any) -> Sums:
+        return self.start_part(d, dtype, 1)
+
+    @abstractmethod
+    def start_part(self, d: int, dtype: Any, parts: int, before: Sums | None = None) -> Sums:
+        """Empty sums for one of so many parts of the rows; `before` are those so far."""
+
+    @abstractmethod
+    def residuals(self, sums: Sums, part: Part, out: NDArray[Any]) -> None:
+        """Scores turned into residuals (rows, C), and all sums but the gradient."""
+
+    @abstractmethod
+    def gradient(self, sums: Sums) -> NDArray[Any]:
+        """The gradient among the sums; (C, 0) if none is asked for."""
+
+    @abstractmethod
+    def gradient_bytes(self, d: int, dtype: Any) -> int:
+        """The size of the gradient."""
+
+    def row_bytes(self, dtype: Any) -> int:
+        return self.n_classes * int(dtype.itemsize)
+
+
+class Sample(NamedTuple):
+    """Some rows, dense, and weights that make them stand for all."""
+
+    X: NDArray[Any]  # (m, d)
+    y: NDArray[Any]  # (m,)
+    w: NDArray[np.float64]  # (m,)
+
+
+@dataclass
+class Readings:
+    """How often all rows were read, in whatever arithmetic."""
+
+    passes: float = 0.0
+
+
+@dataclass
+class Examples:
+    """Rows, their classes and their weights, in the memory of this machine or mapped into it."""
+
+    rows: Rows
+    y: NDArray[Any]  # (n,) or (n, C)
+    w: NDArray[np.float64]  # (n,)
+    columns: dict[str, NDArray[Any]] = field(default_factory=dict)  # of length n, each
+    read: Readings = field(default_factory=Readings)
+
+    def reduce(self, p: Pass[Sums]) -> Sums:
+        """The sums of a pass over all examples."""
+        self.read.passes += p.readings
+        d, dtype = self.rows.shape[1], self.rows.dtype
+
+        def start() -> Sums:
+            if isinstance(p, GradientPass):
+                return p.start_part(d, dtype, num_threads())
+            return p.start(d, dtype)
+
+        def work(sums: Sums, lo: int, hi: int, block: Block) -> None:
+            p.add(sums, self._part(lo, hi, block))
+
+        if isinstance(p, GradientPass) and p.gradient_bytes(d, dtype) * num_threads() > SUMS_BYTES:
+            with one_blas_thread():
+                return self._share(p)
+        first: Any
+        first, *others = map_blocks(self.rows, start, work, p.row_bytes(dtype))
+        for other in others:
+            first += other
+        return first  # type: ignore[no-any-return]
+
+    def _part(self, lo: int, hi: int, block: Block | None = None) -> Part:
+        block = self.rows.block(lo, hi) if block is None else block
+        columns = {name: column[lo:hi] for name, column in self.columns.items()}
+        return Part(lo, block, self.y[lo:hi], self.w[lo:hi], columns)
+
+    def _share(self, p: GradientPass[Sums]) -> Sums:
+        """The same with one gradient for all threads."""
+        (n, d), C, dtype = self.rows.shape, p.n_classes, self.rows.dtype
+        total = p.start(d, dtype)
+        step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
+        R = np.empty((min(step, n), C), dtype)
+        for lo in range(0, n, step):
+            hi = min(lo + step, n)
+            total = self._share_block(p, total, R[: hi - lo], lo, hi)
+            self.rows.release()
+        return total
+
+    def _share_block(
+        self, p: GradientPass[Sums], total: Any, R: NDArray[Any], lo: int, hi: int
+    ) -> Any:
+        """Residuals R by parts of the rows, then the gradient by parts of the classes."""
+        d, dtype = self.rows.shape[1], self.rows.dtype
+        parts: dict[int, Any] = {}
+
+        def residuals(first: int, last: int) -> None:
+            mine = parts[first] = p.start_part(0, dtype, PARTS_A_THREAD * num_threads(), total)
+            p.residuals(mine, self._part(lo + first, lo + last), R[first:last])
+
+        each_part(np.full(hi - lo, float(p.n_classes * d)), residuals)
+        for _, part in sorted(parts.items()):  # in order: the same sums in every run
+            total += part
+        block, G = self.rows.block(lo, hi), p.gradient(total)
+        chunk = max(1, SCRATCH_BYTES // (d * dtype.itemsize))
+
+        def products(first: int, last: int) -> None:
+            scratch = np.empty((min(last - first, chunk), d), dtype)
+            block.add_product(R[:, first:last], G[first:last], scratch)
+
+        each_part(np.full(p.n_classes, float((hi - lo) * d)), products)
+        return total
+
+    @property
+    def n_active(self) -> int:
+        """Rows of positive weight."""
+        return int(np.count_nonzero(self.w))
+
+    def sample(self, m: int, rng: np.random.Generator) -> Sample:
+        """m rows of positive weight, drawn without replacement."""
+        active = np.flatnonzero(self.w)
+        index = np.sort(rng.choice(active, m, replace=False))  # in order: kind to memory maps
+        w = self.w[index]
+        return Sample(self.rows.dense(index), self.y[index], w * (self.w.sum() / w.sum()))
+
+    def subset(self, index: NDArray[np.intp]) -> "Examples":
+        """Some of the examples, without a copy of their rows."""
+        return Examples(SubsetRows(self.rows, index), self.y[index], self.w[index])
+
+    def widened(self) -> "Examples":
+        """The same in float64; it counts as the same when it is read."""
+        return Examples(self.rows.widened(), self.y, self.w, read=self.read)

@@ -1,0 +1,15 @@
+"""What one reading of the examples adds up: passes for `Examples.reduce` (data/examples.py)."""
+
+from .losses import MarginPass, MulticlassPass
+from .moments import GramPass, MomentsPass
+from .softmax import FactoredPass, SoftmaxPass, SoftmaxSums
+
+__all__ = [
+    "FactoredPass",
+    "GramPass",
+    "MarginPass",
+    "MomentsPass",
+    "MulticlassPass",
+    "SoftmaxPass",
+    "SoftmaxSums",
+]

@@ -1,0 +1,150 @@
+"""Objective and gradient of the softmax, and what else a reading can tell of a point (W, b).
+
+With p_i the softmax of s_i = W x_i + b and w_i the rows' weights,
+
+    loss    Σ w_i ( ln Σ_c exp s_ic - s_iy )
+    G, g    Σ w_i (p_i - e_y) x_iᵀ  (C, d)  and  Σ w_i (p_i - e_y)  (C,)
+    A       Σ w_i ( diag p_i - p_i p_iᵀ ), or its diagonal alone
+    doubts  the pairs of a row and a class that bend the loss most
+
+A block of rows is turned into scores, residuals and gradient while it is in a core's cache; the
+n x C scores never exist.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Part
+from ..data.examples import SCRATCH_BYTES, GradientPass
+from .doubts import Collector, Doubts, Wanted
+from .residuals import N_SUMS, curvature_rows, residuals, root_rows
+
+
+class SoftmaxSums:
+    """What is added up, and room for a block on its way."""
+
+    def __init__(
+        self, C: int, d: int, dtype: Any, matrix: bool, collector: Collector | None
+    ) -> None:
+        self.sums = np.zeros(N_SUMS)  # as residuals.py names them
+        self.g = np.zeros(C)
+        self.own = np.zeros(C)  # Σ over a class's own rows of w (1 - p_y)
+        self.a = np.zeros(C)  # Σ w p (1 - p)
+        self.pp = np.zeros((C, C) if matrix else (0, 0))  # Σ w p pᵀ
+        self.G = np.zeros((C, d), dtype)
+        self.collector = collector
+        self.wanted: Wanted | None = None  # of all parts together
+        chunk = max(1, SCRATCH_BYTES // max(1, d * self.G.itemsize))
+        self.scratch = np.empty((min(C, chunk), d), dtype)
+        # of one block after another: fresh pages for each would cost as much as its softmax
+        self._scores = self._roots = np.empty((0, C), dtype)
+        self._outer = np.empty(self.pp.shape, dtype)
+
+    def __iadd__(self, other: "SoftmaxSums") -> "SoftmaxSums":
+        for name in ("sums", "g", "own", "a", "pp", "G"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine.shape == theirs.shape:  # but for a gradient that all threads share
+                mine += theirs
+        if other.collector is not None:
+            self._whole().merge(other.collector)
+        return self
+
+    @property
+    def doubts(self) -> Doubts | None:
+        return None if self.collector is None else self._whole().doubts()
+
+    def _whole(self) -> Collector:
+        """A collector for all parts, with what this one has."""
+        assert self.collector is not None
+        assert self.wanted is not None
+        if self.collector.wanted is not self.wanted:
+            self.collector = Collector(self.wanted).merge(self.collector)
+        return self.collector
+
+    def scores(self, rows: int) -> NDArray[Any]:
+        """Room for a block's scores."""
+        if len(self._scores) < rows:
+            self._scores = np.empty((rows, self._scores.shape[1]), self._scores.dtype)
+        return self._scores[:rows]
+
+    def add_outer(self, R: NDArray[Any], w: NDArray[np.float64], y: NDArray[np.int32]) -> None:
+        """Σ w p pᵀ, from the residuals R = w (p - e_y)."""
+        if len(self._roots) < len(R):
+            self._roots = np.empty_like(R)
+        roots = self._roots[: len(R)]
+        root_rows(R, w, y, roots)
+        self.pp += np.matmul(roots.T, roots, out=self._outer)
+
+
+@dataclass(frozen=True)
+class SoftmaxPass(GradientPass[SoftmaxSums]):
+    """At Wᵀ (d, C), contiguous, and b (C,); the examples have a column "sizes" of the rows' norms.
+
+    `A` asks for its diagonal or for all of it.  Without the gradient it is half a reading, since
+    nothing is multiplied back.
+    """
+
+    WT: NDArray[Any]
+    b: NDArray[Any]
+    A: Literal["none", "diagonal", "matrix"] = "none"
+    wanted: Wanted | None = None
+    with_gradient: bool = True
+
+    @property
+    def readings(self) -> float:
+        return 1.0 if self.with_gradient else 0.5
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        return len(self.b)
+
+    def start_part(
+        self, d: int, dtype: Any, parts: int, before: SoftmaxSums | None = None
+    ) -> SoftmaxSums:
+        collector = None
+        if self.wanted is not None:
+            known = before.collector if before is not None else None
+            few = self.wanted if parts == 1 else self.wanted.of_part(parts)
+            collector = Collector(few, known.least if known else 0.0)
+        width = d if self.with_gradient else 0
+        sums = SoftmaxSums(self.n_classes, width, dtype, self.A == "matrix", collector)
+        sums.wanted = self.wanted
+        return sums
+
+    def add(self, sums: SoftmaxSums, part: Part) -> None:
+        S = sums.scores(len(part.w))
+        self.residuals(sums, part, S)
+        if self.with_gradient:
+            part.block.add_product(S, sums.G, sums.scratch)
+
+    def residuals(self, sums: SoftmaxSums, part: Part, out: NDArray[Any]) -> None:
+        self.scores(part, out)
+        w, y, sizes = part.w, part.y, part.columns["sizes"]
+        residuals(out, self.b, w, y, sizes, sums.g, sums.own, sums.sums)
+        if self.A != "none":
+            curvature_rows(out, w, y, sums.a)
+        if self.A == "matrix":
+            sums.add_outer(out, w, y)
+        if sums.collector is not None:
+            sums.collector.add(out, w, sizes, part.first)
+
+    def scores(self, part: Part, out: NDArray[Any]) -> None:
+        """out = W x of every row."""
+        part.block.product(self.WT, out)
+
+    def gradient(self, sums: SoftmaxSums) -> NDArray[Any]:
+        return sums.G
+
+    def gradient_bytes(self, d: int, dtype: Any) -> int:
+        return self.n_classes * d * int(dtype.itemsize) if self.with_gradient else 0
+
+
+@dataclass(frozen=True)
+class FactoredPass(SoftmaxPass):
+    """W being in factors: the scores are W z_i with z_i the examples' column "Z"."""
+
+    def scores(self, part: Part, out: NDArray[Any]) -> None:
+        np.matmul(part.columns["Z"], self.WT, out=out)
