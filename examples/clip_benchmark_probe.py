@@ -1,19 +1,20 @@
-"""The linear probe of clip_benchmark, its weight decay searched by slender.
+"""The linear probe of clip_benchmark, with slender as its solver.
 
     python examples/clip_benchmark_probe.py FOLDER    X_train.npy y_train.npy X_test.npy y_test.npy
-    python examples/clip_benchmark_probe.py           a small generated stand-in
+    python examples/clip_benchmark_probe.py           a small generated data set
 
-Features of norm 1; 97 weight decays from 1e-6 to 1e2, the best one on a tenth of the training
-rows; a last fit on all of them; the report of every class, and one JSON line with the fields that
-clip_benchmark writes as its metrics.
+The features are scaled to norm 1.  97 weight decays from 1e-6 to 1e2 are tried, the best one is
+chosen on a tenth of the training rows, and a final fit uses all of them.  The script prints a
+report for every class, and one JSON line with the fields that clip_benchmark writes as metrics.
 
-There, AdamW runs for some epochs at some learning rate for every weight decay tried.  Here the
-problem behind it is solved, each weight decay from its neighbour's solution:
+clip_benchmark runs AdamW for a number of epochs, at a given learning rate, for every weight decay.
+Here the optimisation problem itself is solved, for each weight decay from the previous solution:
 
-    minimise  mean cross-entropy + wd/2 ‖W‖²,    which is LogisticRegression's at  C = 1 / (n wd)
+    minimise  mean cross-entropy + wd/2 ‖W‖²,    as LogisticRegression does at  C = 1 / (n wd)
 
-so there is no learning rate to report, and `epochs` are the passes of the last fit.  AdamW's decay
-acts on its own scaled steps, not on this objective: compare accuracies, not weight decays.
+So there is no learning rate to report, and `epochs` is the number of passes of the final fit.
+AdamW applies its decay to its own scaled steps, not to this objective: compare accuracies, not
+weight decays.
 """
 
 import json
@@ -38,7 +39,7 @@ def unit_rows(X: Any) -> Any:
 
 
 def search(X: Any, y: Any) -> float:
-    """The weight decay that does best on a tenth of the rows."""
+    """The weight decay that gives the best results on a tenth of the rows."""
     X_fit, X_val, y_fit, y_val = train_test_split(
         X, y, test_size=0.1, stratify=y, random_state=SEED
     )
@@ -49,7 +50,7 @@ def search(X: Any, y: Any) -> float:
 
 
 def evaluate(train: tuple[Any, Any], test: tuple[Any, Any]) -> dict[str, Any]:
-    """The metrics of clip_benchmark; its report is printed."""
+    """The metrics of clip_benchmark; also prints its report."""
     X, y = unit_rows(train[0]), train[1]
     X_test, y_test = unit_rows(test[0]), test[1]
     weight_decay = search(X, y)

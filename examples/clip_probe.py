@@ -1,12 +1,12 @@
 """The linear probe of CLIP's README, with slender as its solver.
 
     python examples/clip_probe.py FOLDER    X_train.npy y_train.npy X_test.npy y_test.npy
-    python examples/clip_probe.py           a small generated stand-in
+    python examples/clip_probe.py           a small generated data set
 
-There, `sklearn.linear_model.LogisticRegression(C=0.316, max_iter=1000)` is fitted on the image
-features.  LogisticClassifier minimises the same objective at the same C, so the accuracy printed
-is the same one, up to rows that lie on a boundary.  That C was found by a sweep on other data:
-dino_sweep.py shows how to find the right one for yours.
+CLIP's README fits `sklearn.linear_model.LogisticRegression(C=0.316, max_iter=1000)` on the image
+features.  LogisticClassifier minimises the same objective at the same C, so the printed accuracy
+is the same, except for rows that lie on a class boundary.  That value of C was chosen on other
+data; dino_sweep.py shows how to choose C for yours.
 """
 
 import sys

@@ -1,16 +1,17 @@
 """The logistic-regression evaluation of DINOv2 and DINOv3, with slender as its solver.
 
     python examples/dino_sweep.py FOLDER ...    X_train.npy y_train.npy X_test.npy y_test.npy
-    python examples/dino_sweep.py               a small generated stand-in
+    python examples/dino_sweep.py               a small generated data set
 
-45 values of C from 1e-6 to 1e5; the best one on a tenth of the training rows; a last fit on all of
-them; one JSON line a folder with the test accuracies in percent:
+45 values of C from 1e-6 to 1e5 are tried, the best one is chosen on a tenth of the training rows,
+and a final fit uses all of them.  The script prints one JSON line per folder, with the test
+accuracies in percent:
 
     {"top-1": 65.85, "top-5": 88.9, "best_C": 0.0178}
 
-There, every C is a cold fit in float64 to a tolerance of 1e-12.  Here each fit starts from its
-neighbour and stops at a certified gap, with the features in the precision they came in; the test
-rows are used once, after C is chosen.
+The original evaluation fits every C from zero, in float64, to a tolerance of 1e-12.  Here each fit
+starts from the solution of the previous C and stops at a certified gap, and the features keep
+their precision.  The test rows are used once, after C is chosen.
 """
 
 import json

@@ -127,12 +127,15 @@ def test_other_formats(slender, quantizer):
         ("X_train.npy", ["Missing option '--out'"]),
         ("--out X.pq", ["Missing argument 'X'", "slender compress --help"]),
         ("X_train.npy --out X.pq --dsq 3", ["--dsq 3 does not divide the 8", "2 and 4"]),
-        ("X_train.npy --out X.pq --nsq 9", ["--nsq 9 does not divide the 8", "nearest that do: 8"]),
-        ("X_train.npy --out X.pq --dsq 2 --nsq 4", ["n_sq and d_sq say the same thing"]),
+        (
+            "X_train.npy --out X.pq --nsq 9",
+            ["--nsq 9 does not divide the 8", "nearest divisors: 8"],
+        ),
+        ("X_train.npy --out X.pq --dsq 2 --nsq 4", ["n_sq and d_sq determine each other"]),
         ("X_train.npy --out X.pq --dsq 0", ["--dsq 0 must be an integer > 0"]),
         ("X_train.npy --out X.pq --dsq some", ["--dsq", "slender compress --help"]),
-        ("X_train.npy --out X.pq --training-rows 99", ["99 rows", "give 256 at least"]),
-        ("X_test.npy --out X.pq", ["200 rows", "give 256 at least"]),
+        ("X_train.npy --out X.pq --training-rows 99", ["99 rows", "give at least 256"]),
+        ("X_test.npy --out X.pq", ["200 rows", "give at least 256"]),
         ("none.npy --out X.pq", ["none.npy", "no such file"]),
         (". --out X.pq", ["is a folder"]),
         ("y_train.npy --out X.pq", ["y_train.npy", "1 dimension"]),
@@ -246,7 +249,8 @@ def test_few_distinct_parts_are_kept_exactly(slender):
 def test_numbers_too_large_for_float32(slender, compressed):
     np.save("large.npy", X.astype(np.float64) * 1e200)
     refused(
-        slender("compress", "large.npy", "--like", "X_train.pq", "--out", "X.pq"), "beyond float32"
+        slender("compress", "large.npy", "--like", "X_train.pq", "--out", "X.pq"),
+        "too large for float32",
     )
 
 

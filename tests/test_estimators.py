@@ -245,7 +245,7 @@ def test_partial_fit_refuses_other_classes_later(cls, blobs):
     X, y = blobs.X_train[:50], blobs.y_train[:50]
     model = cls(random_state=0).partial_fit(X, y, classes=np.arange(5))
     model.partial_fit(X, y, classes=np.arange(5)[::-1]).partial_fit(X, y)
-    with pytest.raises(ValueError, match="are not those of the calls before"):
+    with pytest.raises(ValueError, match="are not those of earlier calls"):
         model.partial_fit(X, y, classes=np.arange(6))
 
 

@@ -35,7 +35,7 @@ from slender.registry import ESTIMATORS
 
 # Small grids are quick; their best value may be the last, and few rows tell no temperature.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* cannot tell the temperature"),
+    pytest.mark.filterwarnings("ignore:.* do not determine the temperature"),
 ]
 
 rng = np.random.default_rng(0)
@@ -132,7 +132,7 @@ def test_onnx_of_a_float64_model_and_of_no_rows():
 
 def test_onnx_refuses_what_a_file_cannot_hold(monkeypatch):
     monkeypatch.setattr("slender.export.onnx.MAX_BYTES", 100)
-    with pytest.raises(ValueError, match="an ONNX file holds 2 at most"):
+    with pytest.raises(ValueError, match="an ONNX file holds at most 2"):
         to_onnx(fit("slnd"))
 
 
@@ -224,7 +224,7 @@ def test_bent_scores_are_refused(loss, convert):
 
 
 def test_strangers_and_unfitted_models_are_refused():
-    with pytest.raises(ValueError, match="dict is no linear classifier of slender"):
+    with pytest.raises(ValueError, match="dict is not a linear classifier of slender"):
         to_onnx({})
     with pytest.raises(NotFittedError):
         to_sklearn(SLNDClassifier())

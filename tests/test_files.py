@@ -126,10 +126,12 @@ def test_folder(tmp_path):
     with pytest.raises(FileError, match="holds its own labels"):
         read_dataset(tmp_path, "y.npy")
     holds = r"lacks X_val.npy and y_val.npy; .* holds X_val.npy \(or X_val.pq\) and y_val.npy"
-    with pytest.raises(FileError, match=holds + ", this one X_test.npy, X_train.npy, y_test.npy"):
+    with pytest.raises(
+        FileError, match=holds + ", but this one holds X_test.npy, X_train.npy, y_test.npy"
+    ):
         read_dataset(tmp_path, part="val")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileError, match="this one nothing"):
+    with pytest.raises(FileError, match="this one holds nothing"):
         read_dataset(tmp_path / "empty")
 
 
@@ -227,10 +229,10 @@ def test_no_such_array(tmp_path):
     save_file({"a": X, "b": X}, tmp_path / "two.safetensors")
     np.savez(tmp_path / "none.npz", a=y)
     with pytest.raises(
-        FileError, match=r"no array named X and 2 of 2 dimensions \(it holds a, b\)"
+        FileError, match=r"no array named X, and 2 with 2 dimensions \(it holds a, b\)"
     ):
         read_matrix(tmp_path / "two.safetensors")
-    with pytest.raises(FileError, match="no array named X and none"):
+    with pytest.raises(FileError, match="no array named X, and none"):
         read_matrix(tmp_path / "none.npz")
 
 
@@ -290,7 +292,7 @@ def test_a_pipe_is_refused_not_waited_for(tmp_path, suffix):
     os.mkfifo(pipe)
     for read in (read_matrix, read_labels, read_dataset):
         if read is not read_labels or suffix != ".pq":
-            with pytest.raises(FileError, match="is no plain file"):
+            with pytest.raises(FileError, match="is not a regular file"):
                 read(pipe)
 
 

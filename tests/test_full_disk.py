@@ -79,7 +79,7 @@ def test_no_space_says_what_to_do(tmp_path):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(storage.FileError, match=r"No space left on device\); make room"):
+    with pytest.raises(storage.FileError, match=r"No space left on device\); free some space"):
         storage.write_whole(tmp_path / "new", full)
 
 

@@ -243,7 +243,7 @@ def test_an_indicator_of_0_and_1_is_read_in_any_dtype(dtype):
         (SGDClassifier(lam=np.float64(-1.5)), r"lam=-1\.5 must"),
         (SGDClassifier(passes=np.int64(0)), "passes=0 must"),
         (SGDClassifier("hinge", negatives=np.float64(2.0)), r"negatives=2\.0 shifts"),
-        (SGDClassifier(batch_size=2, negatives=np.float64(2.0)), r"negatives=2\.0 gives"),
+        (SGDClassifier(batch_size=2, negatives=np.float64(2.0)), r"negatives=2\.0 draws"),
         (SGDClassifier("cross_entropy", negatives=np.float64(2.0)), r"negatives=2\.0 belongs"),
         (LogisticClassifier(C=np.float32(-1)), r"C=-1\.0 must"),
     ],

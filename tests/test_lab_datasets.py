@@ -74,7 +74,7 @@ def test_idx_without_a_file(tmp_path):
     with pytest.raises(FileError, match="is a folder"):
         read_idx(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileError, match="is no plain file"):
+    with pytest.raises(FileError, match="is not a regular file"):
         read_idx(tmp_path / "pipe")
 
 

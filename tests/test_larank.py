@@ -126,7 +126,7 @@ def test_without_reprocess_fresh_examples_are_all_that_is_visited():
     _, w = naive.binary_coordinate(X, sign, U, order)
     np.testing.assert_allclose(state.W[0], w, atol=1e-9)
     for name in ("adaptive", "skip_bound"):
-        with pytest.raises(ValueError, match=f"{name}=False says how support patterns are drawn"):
+        with pytest.raises(ValueError, match=f"{name}=False changes how support patterns"):
             LaRankClassifier(reprocess=False, **{name: False}).fit(X, y)
 
 

@@ -29,7 +29,7 @@ from slender.storage import FileError
 
 # Small grids are quick; their best value may be the last, and few rows tell no temperature.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* cannot tell the temperature"),
+    pytest.mark.filterwarnings("ignore:.* do not determine the temperature"),
 ]
 
 rng = np.random.default_rng(0)
@@ -224,9 +224,9 @@ def test_foreign(tmp_path):
     [
         ({"version": VERSION + 1, "slender": "9.0"}, "written by slender 9.0.*upgrade"),
         ({"estimator": "Popen"}, "class Popen, which slender"),
-        ({"params": {"nonsense": 1}}, "not a model that can be read"),
-        ({"values": None}, "not a model that can be read"),
-        ({"arrays": {"other_": "<f4"}}, "not a model that can be read"),
+        ({"params": {"nonsense": 1}}, "cannot be read as a model"),
+        ({"values": None}, "cannot be read as a model"),
+        ({"arrays": {"other_": "<f4"}}, "cannot be read as a model"),
     ],
 )
 def test_a_document_this_version_cannot_use(saved, change, message):
@@ -290,7 +290,7 @@ FORGED = {
     "a method": (moved, "predict"),
     "a private name": (value("__class__", 1), "__class__"),
     "loss": (setting("loss", "nonsense"), "nonsense"),
-    "no loss": (setting("loss", []), "not a model that can be read"),
+    "no loss": (setting("loss", []), "cannot be read as a model"),
     "huge strings": (strings("<U250000000", SIX), None),
     "huge records": (lambda document, _: document["arrays"].update(coef_="V1000000000"), "dtype"),
     "other numbers": (lambda document, _: document["arrays"].update(coef_="<f8"), "dtype"),
@@ -337,7 +337,7 @@ def test_a_document_nested_too_deeply(saved, depth):
     text = '{"version": 1, "estimator": "SLNDClassifier", "params": {"step": DEEP}}'
     text = text.replace("DEEP", "[" * depth + "]" * depth)
     save_file(arrays, saved, {FORMAT: text, "sha256": _digest(text, arrays)})
-    with pytest.raises(FileError, match="not a model that can be read"):
+    with pytest.raises(FileError, match="cannot be read as a model"):
         load_model(saved)
 
 
@@ -383,5 +383,5 @@ def test_a_model_that_diverged_is_not_written(tmp_path, fitted):
 
 def test_a_pipe_is_no_model(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileError, match="pipe: is no plain file"):
+    with pytest.raises(FileError, match="pipe: is not a regular file"):
         load_model(tmp_path / "pipe")

@@ -27,9 +27,9 @@ TOO_SHORT = [
     BCFWClassifier(passes=1, tol=1e-9),
     LaRankClassifier(passes=1, tol=1e-9),
     SGDClassifier(step=1e6, passes=1),
-    TraceNormClassifier(1e-4, max_iter=1, tol=1e-9),
+    TraceNormClassifier(1e-4, passes=1, tol=1e-9),
     LinearProbe([0.1, 1.0], max_iter=1, tol=1e-9),
-    TraceNormProbe(lambda1s=[1e-4, 1e-3], lambda2s=[1e-4], max_iter=1, tol=1e-9),
+    TraceNormProbe(lambda1s=[1e-4, 1e-3], lambda2s=[1e-4], passes=1, tol=1e-9),
 ]
 
 

@@ -184,9 +184,9 @@ def test_neg_log_loss_is_log_loss():
         ("likelihood", "must be one of .* or the name of a scikit-learn scorer"),
         (None, "must be one of"),
         (["f1_macro"], "must be one of"),
-        ("r2", "judges numbers, not classes"),
-        ("f1", "cannot judge the held-out rows .*multiclass.*f1_macro"),
-        ("f1_samples", "cannot judge the held-out rows"),
+        ("r2", "is a scorer for regression"),
+        ("f1", "cannot score the held-out rows .*multiclass.*f1_macro"),
+        ("f1_samples", "cannot score the held-out rows"),
     ],
 )
 def test_a_scorer_that_cannot_judge_is_refused_before_the_work(data, name, words):
@@ -291,7 +291,7 @@ def test_groups_are_passed_to_the_splitter(data):
     LinearProbe([0.1], validation=Watching(3)).fit(X, y, groups=groups)
     np.testing.assert_array_equal(seen[0], groups)
     for validation in (0.1, 3, (X, y)):
-        with pytest.raises(ValueError, match="groups are of use to a splitter"):
+        with pytest.raises(ValueError, match="groups are only used by a splitter"):
             LinearProbe([0.1], validation=validation).fit(X, y, groups=groups)
 
 
@@ -378,7 +378,7 @@ def test_rows_that_cannot_tell_the_temperature_leave_it_alone():
     """All of them are right, and the surer the better; or scores say nothing."""
     easy = planted(600, 20, 4, n_test=100, separation=4.0)
     noise = np.random.default_rng(0).permutation(easy.y_train)
-    for y, words in ((easy.y_train, "of which 0 are wrong"), (noise, "cannot tell")):
+    for y, words in ((easy.y_train, "of which 0 are misclassified"), (noise, "not determine")):
         probe = LinearProbe([1e-3], calibrate=True, random_state=0)
         with pytest.warns(UserWarning, match=f"{words}.* it stays 1") as said:
             probe.fit(easy.X_train, y)
@@ -438,7 +438,7 @@ def test_cs_are_sorted_with_a_note(data):
         ({"Cs": [-1.0]}, "Cs=.-1.0. must hold numbers > 0"),
         ({"validation": 0.0}, "validation=0.0 must lie"),
         ({"validation": 1.5}, "validation=1.5 must lie"),
-        ({"validation": 1}, "validation=1 must be a share between 0 and 1, or two folds"),
+        ({"validation": 1}, "validation=1 must be a share between 0 and 1, or a number of folds"),
         ({"validation": True}, "validation=True must be a share"),
         ({"validation": 3, "calibrate": True}, "calibrate=True needs one set"),
         ({"validation": (1, 2, 3)}, "a share, a number of folds, a pair"),
@@ -463,7 +463,7 @@ def test_bad_validation_rows_are_named(data):
     bad[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN at row 3, column 1"):
         LinearProbe(3, validation=(bad, y)).fit(X, y)
-    with pytest.raises(ValueError, match="leaves none to choose C on"):
+    with pytest.raises(ValueError, match="holds out no row to choose C on"):
         LinearProbe(3, validation=1e-9, random_state=0).fit(X, y)
 
 

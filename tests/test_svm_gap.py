@@ -125,7 +125,7 @@ def test_what_rounding_does_not_allow_is_said(classes):
     rng = np.random.default_rng(1)
     X, y = rng.normal(1.0, 1.0, size=(60, 6)).astype(np.float32), np.arange(60) % classes
     model = LaRankClassifier(0.1, tol=1e-12, passes=5000, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="rounding allows no better.*give X as float64"):
+    with pytest.warns(ConvergenceWarning, match="rounding prevents.*give X as float64"):
         model.fit(X, y)
     assert model.n_iter_ < 1000
     assert idle_passes(model) < 10

@@ -191,7 +191,7 @@ def test_a_scorer_of_sklearn_chooses(data, name):
     best = max(probe.path_, key=lambda record: record[name])
     assert (probe.lambda1_, probe.lambda2_) == (best["lambda1"], best["lambda2"])
     assert best[name] == pytest.approx(get_scorer(name)(probe, *held_out), abs=0.01)
-    with pytest.raises(ValueError, match="select='f1' cannot judge"):
+    with pytest.raises(ValueError, match="select='f1' cannot score"):
         TraceNormProbe(3, 2, select="f1").fit(data.X_train, data.y_train)
 
 
@@ -394,7 +394,7 @@ def test_ctrl_c_keeps_the_best_so_far(data):
         ({"validation": KFold(3), "refit": False}, "refit=False needs one set"),
         ({"lambda1s": []}, "lambda1s=.. must be a list"),
         ({"lambda2s": [1e-3, -1.0]}, "lambda2s=.* must hold numbers > 0"),
-        ({"alpha": 0.5, "lambda1s": [0.1], "lambda2s": [0.1]}, "leave alpha=0.5 nothing to do"),
+        ({"alpha": 0.5, "lambda1s": [0.1], "lambda2s": [0.1]}, "alpha=0.5 has no effect"),
     ],
 )
 def test_bad_settings_of_a_probe_are_named(options, words):

@@ -5,10 +5,10 @@
     .svm .svmlight .libsvm (X also .txt)   svmlight text: sparse X, and y
     .safetensors                           X, features, embeddings (or the only 2-d tensor), y
     .pq                                    X as codes, what `slender compress` writes
-    .txt .csv (labels)                     one label a line; .csv may have a heading
+    .txt .csv (labels)                     one label per line; .csv may have a header line
     a folder                               X_train.npy y_train.npy X_test.npy y_test.npy; or .pq
 
-Whatever is wrong with a file is a `FileError` of one line.  Nothing is ever unpickled.
+A file that cannot be used raises a `FileError` with a one-line message.  Nothing is ever unpickled.
 """
 
 import csv
@@ -41,9 +41,9 @@ SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz always w
 
 
 def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
-    """X from a file: a 2-d array (memory-mapped where the format allows) or a CSR matrix.
+    """X from a file: a 2-d array (memory-mapped if the format allows it) or a CSR matrix.
 
-    `n_features` widens an svmlight file whose last columns happen to be empty.
+    `n_features` sets the number of columns of an svmlight file whose last columns may be empty.
     """
     path = plain_file(path)
     suffix = path.suffix.lower()
@@ -60,13 +60,13 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
     if suffix in (*SVMLIGHT, ".txt"):
         return _read_svmlight(path, n_features)[0]
     raise FileError(
-        f"{path}: no known format of matrices ({suffix or 'no suffix'}); "
+        f"{path}: no known format for a matrix ({suffix or 'no suffix'}); "
         "use .npy, .npz, .safetensors, .svm or .pq"
     )
 
 
 def read_labels(path: PathLike) -> NDArray[Any]:
-    """y from a file: one label a row, or an indicator matrix."""
+    """y from a file: one label per row, or an indicator matrix."""
     path = plain_file(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
@@ -80,7 +80,7 @@ def read_labels(path: PathLike) -> NDArray[Any]:
     if suffix in (".txt", ".csv"):
         return _read_lines(path)
     raise FileError(
-        f"{path}: no known format of labels ({suffix or 'no suffix'}); "
+        f"{path}: no known format for labels ({suffix or 'no suffix'}); "
         "use .npy, .npz, .safetensors, .txt or .csv"
     )
 
@@ -91,11 +91,11 @@ def read_dataset(
     part: str = "train",
     n_features: int | None = None,
 ) -> tuple[Any, NDArray[Any]]:
-    """(X, y) from two files, from one that holds both, or from a folder's `part`."""
+    """(X, y) from two files, from one file with both, or from `part` of a folder."""
     X_path = Path(X_path)
     if X_path.is_dir():
         if y_path is not None:
-            raise FileError(f"{X_path}: is a folder and holds its own labels; leave {y_path} away")
+            raise FileError(f"{X_path}: is a folder, which has its own labels; remove {y_path}")
         folder = X_path
         X_path, y_path = folder / f"X_{part}.npy", folder / f"y_{part}.npy"
         if not X_path.exists() and X_path.with_suffix(".pq").exists():
@@ -105,25 +105,25 @@ def read_dataset(
         return _read_svmlight(plain_file(X_path), n_features)
     X = read_matrix(X_path, n_features)
     if y_path is None and X_path.suffix.lower() not in (".npz", ".safetensors"):
-        raise FileError(f"{X_path}: holds no labels; give a file of labels after it")
+        raise FileError(f"{X_path}: holds no labels; give a file of labels as second argument")
     y = read_labels(X_path if y_path is None else y_path)
     if len(y) != X.shape[0]:
         raise FileError(
             f"X has {X.shape[0]} rows but y has {len(y)} labels ({X_path}, {y_path or X_path}); "
-            "give files that belong together"
+            "give files with the same number of rows"
         )
     return X, y
 
 
 def _check_folder(folder: Path, part: str, *files: Path) -> None:
-    """Raise if a folder lacks one of these, and say what it holds instead."""
+    """Raise an error if one of these files is missing, and say which files the folder has."""
     missing = [path.name for path in files if not path.is_file()]
     if missing:
         names = sorted(path.name for path in folder.iterdir())
         held = ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN) or "nothing"
         raise FileError(
             f"{folder}: lacks {' and '.join(missing)}; a folder of data holds X_{part}.npy (or "
-            f"X_{part}.pq) and y_{part}.npy, this one {held}"
+            f"X_{part}.pq) and y_{part}.npy, but this one holds {held}"
         )
 
 
@@ -131,7 +131,7 @@ def _as_matrix(path: Path, X: Any) -> Any:
     if X.ndim != 2:
         raise FileError(
             f"{path}: X has {X.ndim} dimension{'s' * (X.ndim != 1)}, shape {X.shape}; "
-            "a matrix has one row an example, (n, d)"
+            "give a matrix with one row per example, (n, d)"
         )
     if X.dtype.kind not in "fiub":
         raise FileError(f"{path}: X has dtype {X.dtype}; convert it to numbers (float32)")
@@ -142,7 +142,7 @@ def _as_labels(path: Path, y: NDArray[Any]) -> NDArray[Any]:
     if y.ndim not in (1, 2):
         raise FileError(
             f"{path}: y has {y.ndim} dimensions, shape {y.shape}; "
-            "give one label a row, (n,), or an indicator matrix, (n, n_classes)"
+            "give one label per row, (n,), or an indicator matrix, (n, n_classes)"
         )
     if y.dtype.kind not in "fiubUS":
         raise FileError(f"{path}: y has dtype {y.dtype}; convert it to integers or strings")
@@ -199,7 +199,7 @@ def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
 
 
 def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
-    """The name of X or y among named arrays: a usual name, or the only one of its dimension."""
+    """The name of X or y among named arrays: a usual name, or the only array of that dimension."""
     names, ndim = (X_NAMES, 2) if which == "X" else (Y_NAMES, 1)
     usual = [name for name in names if name in ndims]
     alone = [name for name, its in ndims.items() if its == ndim]
@@ -208,7 +208,7 @@ def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
     if len(alone) == 1:
         return alone[0]
     raise FileError(
-        f"{path}: no array named {which} and {len(alone) or 'none'} of {ndim} dimensions "
+        f"{path}: no array named {which}, and {len(alone) or 'none'} with {ndim} dimensions "
         f"(it holds {', '.join(sorted(ndims)) or 'nothing'}); name one of them {which}"
     )
 
@@ -228,7 +228,7 @@ def _read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDAr
 
 
 def _is_heading(first: str, *rest: str) -> bool:
-    """Is the first line of a column its name?  It is a usual one, or the only one of letters."""
+    """Is the first line a column name?  It is a usual name, or the only line not an integer."""
     if first in rest or not rest:
         return False
     usual = first.lower() in HEADINGS
@@ -240,7 +240,7 @@ def _is_integer(text: str) -> bool:
 
 
 def _read_lines(path: Path) -> NDArray[Any]:
-    """One label a line, a heading left out; integers if every one is written as an integer."""
+    """One label per line, without the header; integers if all are written as integers."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -248,18 +248,18 @@ def _read_lines(path: Path) -> NDArray[Any]:
     lines = [line.strip() for line in text.rstrip().splitlines()]
     for number, line in enumerate(lines, start=1):
         if not line:
-            raise FileError(f"{path}: line {number} is empty; give one label a line")
+            raise FileError(f"{path}: line {number} is empty; give one label per line")
     if path.suffix.lower() == ".csv":
         rows = list(csv.reader(lines))
         for number, row in enumerate(rows, start=1):
             if len(row) != 1:
                 raise FileError(
-                    f"{path}: line {number} has {len(row)} columns; give one label a line"
+                    f"{path}: line {number} has {len(row)} columns; give one label per line"
                 )
         lines = [row[0] for row in rows]
         lines = lines[_is_heading(*lines) :] if lines else lines
     if not lines:
-        raise FileError(f"{path}: is empty; give one label a line")
+        raise FileError(f"{path}: is empty; give one label per line")
     try:
         # "007" or "+1" stay strings: as integers they could not be written back
         if all(str(int(line)) == line for line in lines):

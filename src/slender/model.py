@@ -1,19 +1,19 @@
-"""Models in one safetensors file: arrays as tensors, all else as one JSON document.  No pickle.
+"""Models in one safetensors file: arrays as tensors, everything else as one JSON document.
 
-The document lies in the file's `__metadata__` under FORMAT:
+No pickle.  The document is stored in the `__metadata__` of the file under FORMAT:
 
     version     of this format; a newer one is refused
     slender     the version that wrote the file
-    estimator   name of the class, one of slender.registry's
-    params      constructor settings, without callbacks; random_state and validation only where
-                they are numbers
+    estimator   name of the class, one of slender.registry
+    params      constructor settings, without callbacks; random_state and validation only if they
+                are numbers
     arrays      name -> dtype of the tensors
-    strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_), of which
-                the dtype says whether they are objects; they are as wide as their longest
+    strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_); the dtype
+                only says if they are objects, the width is that of the longest string
     values      name -> number, flag or list (n_features_in_, n_iter_, multilabel_, trace_, ...)
 
-and beside it `sha256` of the document and the tensors, for damage a truncation check cannot see.
-Nothing in a file is believed: its parts are checked one against the other.
+`__metadata__` also has `sha256` of the document and the tensors, to detect damage.  A correct
+checksum is not trusted: the parts of a file are checked for consistency too.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def save_model(model: Any, path: PathLike) -> None:
-    """Write a fitted estimator to one file, whole or not at all."""
+    """Write a fitted estimator to one file; a failure leaves no partial file."""
     from safetensors.numpy import save  # noqa: PLC0415
     from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  (slow to import)
 
@@ -65,9 +65,9 @@ def save_model(model: Any, path: PathLike) -> None:
 
 
 def load_model(path: PathLike) -> Any:
-    """The estimator that `save_model` wrote; it predicts bit for bit what the saved one did.
+    """The estimator that `save_model` wrote, with bit for bit the same predictions.
 
-    The solver's state is not in the file: a loaded model predicts; it does not go on fitting.
+    The file does not contain the state of the solver: a loaded model cannot continue its fit.
     """
     from .estimators.linear import check_parts  # noqa: PLC0415  (slow to import)
 
@@ -79,11 +79,11 @@ def load_model(path: PathLike) -> Any:
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise FileError(f"{path}: not a model that can be read ({error}); save it again") from error
+        raise FileError(f"{path}: cannot be read as a model ({error}); save it again") from error
 
 
 def read_document(path: PathLike) -> dict[str, Any]:
-    """The JSON document of a model file: versions, estimator, settings, all but its arrays."""
+    """The JSON document of a model file: versions, estimator, settings; everything but arrays."""
     document: dict[str, Any] = json.loads(_read(Path(path))[0])
     return document
 
@@ -144,31 +144,31 @@ def _restore(document: Mapping[str, Any], arrays: Arrays) -> Any:
     model = ESTIMATORS[name].load()(**params)
     for key, value in fitted.items():
         if not _kept(key):
-            raise ValueError(f"{key} is no fitted attribute")
+            raise ValueError(f"{key} is not a fitted attribute")
         setattr(model, key, value)
     return model
 
 
 def _kept(name: str) -> bool:
-    """Is this the name of a fitted attribute that files hold?"""
+    """Is this the name of a fitted attribute that is saved?"""
     return name.endswith("_") and not name.startswith("_") and name not in NOT_SAVED
 
 
 def _numbers(name: str, dtype: str, array: NDArray[Any]) -> NDArray[Any]:
-    """A tensor in the byte order that it had; no other dtype, which might be of any size."""
+    """A tensor in its original byte order; any other dtype is refused, as it may be huge."""
     if np.dtype(dtype).newbyteorder("<") != array.dtype.newbyteorder("<"):
-        raise ValueError(f"{name} is a tensor of {array.dtype}, not of the dtype {dtype!r}")
+        raise ValueError(f"{name} is a tensor of dtype {array.dtype}, not {dtype!r}")
     return array.astype(dtype, copy=False)
 
 
 def _strings(name: str, dtype: str, values: list[str]) -> NDArray[Any]:
     if dtype[:2] not in ("<U", ">U", "|O"):
-        raise ValueError(f"{name} has dtype {dtype!r}, which is none of strings")
+        raise ValueError(f"{name} has dtype {dtype!r}, which is not a string dtype")
     return np.array(values, object if dtype == "|O" else str)
 
 
 def _plain(name: str, value: Any) -> Any:
-    """What JSON gives back as it was; a dict whose keys are no strings becomes pairs."""
+    """The value in a form that JSON restores; a dict with other keys than strings becomes pairs."""
     if isinstance(value, np.generic):
         value = value.item()
     if name == "random_state" and not isinstance(value, int):
@@ -185,7 +185,7 @@ def _plain(name: str, value: Any) -> Any:
         pairs = [[_plain(name, key), _plain(name, of)] for key, of in value.items()]
         named = all(isinstance(key, str) for key, _ in pairs) and "pairs" not in value
         return dict(pairs) if named else {"pairs": pairs}
-    raise FileError(f"{name} holds a {type(value).__name__}, which a model file cannot keep")
+    raise FileError(f"{name} holds a {type(value).__name__}, which a model file cannot store")
 
 
 def _from_plain(value: Any) -> Any:
@@ -201,7 +201,7 @@ def _from_plain(value: Any) -> Any:
 
 
 def _read(path: Path) -> tuple[str, Arrays]:
-    """The document and the tensors, if the file is ours and undamaged."""
+    """The document and the tensors, if the file is a slender model and not damaged."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
     plain_file(path)

@@ -1,4 +1,4 @@
-"""Files in general: what is wrong with one in a line, and writing one whole or not at all."""
+"""Reading and writing files in general: one-line errors, and no half-written files."""
 
 import contextlib
 import errno
@@ -34,18 +34,18 @@ DTYPES = {  # of safetensors
 
 
 class FileError(ValueError):
-    """A file that cannot be used: what, where, and what to do, in one line."""
+    """A file that cannot be used; the message says what, where, and what to do, in one line."""
 
 
 def plain_file(path: PathLike) -> Path:
-    """The path, if a plain file lies there: a pipe would be waited for without end."""
+    """The path, if it is a regular file; reading a pipe could wait forever."""
     path = Path(path)
     if path.is_dir():
         raise FileError(f"{path}: is a folder; give a file in it")
     if not path.exists():
         raise FileError(f"{path}: no such file; check the path")
     if not path.is_file():
-        raise FileError(f"{path}: is no plain file; save what it gives to one, and name that")
+        raise FileError(f"{path}: is not a regular file; save its contents to one and give that")
     return path
 
 
@@ -55,13 +55,11 @@ def unreadable(path: Path, what: str, error: Exception) -> FileError:
     reason = " ".join(str(error).split()) or type(error).__name__
     if "objects in dtype" in reason or "Object arrays" in reason:  # numpy's two ways to say it
         return FileError(f"{path}: holds Python objects; save it as numbers or as strings")
-    return FileError(
-        f"{path}: not {what} that can be read, or a damaged one ({reason}); write it again"
-    )
+    return FileError(f"{path}: cannot be read as {what}, or is damaged ({reason}); write it again")
 
 
 def safetensors_header(path: Path) -> tuple[int, dict[str, Any]]:
-    """Where the tensors of a safetensors file begin, and its header, if the file is whole."""
+    """Where the tensors of a safetensors file begin, and its header, if the file is complete."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
     try:
@@ -89,12 +87,12 @@ def mapped_tensor(path: Path, offset: int, name: str, entry: dict[str, Any]) -> 
 
 
 def check_writable(path: PathLike) -> Path:
-    """The real path, if a file can be written there; asked before work that would be lost."""
+    """The real path, if a file can be written there; called before a long computation."""
     real = Path(os.path.realpath(path))  # a link stays a link
     if real.exists() and not real.is_file():  # also /dev/null, which root could replace
-        raise FileError(f"{path}: cannot be written, it is no plain file; choose another name")
+        raise FileError(f"{path}: cannot be written, not a regular file; choose another name")
     if not real.parent.is_dir():
-        raise FileError(f"{path}: cannot be written, there is no folder {real.parent}; make it")
+        raise FileError(f"{path}: cannot be written, there is no folder {real.parent}; create it")
     try:
         trial = _beside(real)
         trial.touch(exist_ok=False)
@@ -107,7 +105,7 @@ def check_writable(path: PathLike) -> Path:
 
 
 def write_whole(path: PathLike, write: Callable[[Path], object]) -> None:
-    """`write` to a temporary name in the same folder, then rename: whole or not at all."""
+    """`write` to a temporary name in the same folder, then rename: never half-written."""
     real = check_writable(path)
     temporary = _beside(real)
     _unfinished.add(temporary)
@@ -124,14 +122,14 @@ def write_whole(path: PathLike, write: Callable[[Path], object]) -> None:
 
 
 def unwritten(error: OSError) -> str:
-    """Why something could not be written, and what to do where the disk is full."""
+    """Why something could not be written, and what to do if the disk is full."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    advice = "; make room, or choose another place" if full else ""
+    advice = "; free some space, or choose another folder" if full else ""
     return f"could not be written ({error.strerror or error}){advice}"
 
 
 def remove_unfinished() -> None:
-    """For a process that leaves while another of its threads is writing."""
+    """Delete temporary files, for a process that exits while another thread is writing."""
     for temporary in tuple(_unfinished):
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -1,4 +1,4 @@
-"""Product quantisation: rows as codes, 64 times smaller, that train and predict as they are."""
+"""Product quantisation: rows as codes, 64 times smaller, for fitting and predicting."""
 
 from .matrix import CompressedMatrix
 from .quantizer import ProductQuantizer

@@ -1,12 +1,12 @@
-"""Compressed rows in one file, `.pq`: a safetensors file that any reader of that format opens.
+"""Compressed rows in one file, `.pq`: a safetensors file that any safetensors reader can open.
 
     codebooks   (n_sq, 256, d_sq) float32 or float64
     codes       (n, n_sq) uint8, row by row, so that the file can be memory-mapped and read by rows
-    sha256      (32,) uint8: of the document, the codebooks and the codes, in this order
+    sha256      (32,) uint8: checksum of the document, the codebooks and the codes, in this order
 
 `__metadata__` holds under FORMAT a JSON document with `version` (of this format; a newer one is
 refused) and `slender` (the version that wrote the file).  The checksum comes last because codes are
-written as they are made, block by block.
+written block by block, while they are computed.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ CHUNK = 16 * 2**20  # bytes of codes the checksum reads at a time
 def write_codes(
     path: PathLike, codebooks: NDArray[Any], n: int, blocks: Iterable[NDArray[np.uint8]]
 ) -> None:
-    """Write n rows of codes, which come as blocks, whole or not at all."""
+    """Write n rows of codes, given as blocks; a failure leaves no partial file."""
     write_whole(path, lambda temporary: _write(temporary, codebooks, n, blocks))
 
 
@@ -72,12 +72,12 @@ def _write(
             _put(file, digest, np.ascontiguousarray(block, np.uint8))
             rows += len(block)
         if rows != n:
-            raise ValueError(f"{rows} rows of codes came where {n} were announced")
+            raise ValueError(f"{rows} rows of codes were written, but {n} were announced")
         file.write(digest.digest())
 
 
 def _put(file: BinaryIO, digest: Any, array: NDArray[Any]) -> None:
-    """An array's bytes, without a copy of them."""
+    """Write the bytes of an array, without copying them."""
     content = array.reshape(-1).view(np.uint8).data
     file.write(content)
     digest.update(content)
@@ -99,7 +99,7 @@ def _read(path: Path, check: bool) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     text = header.get("__metadata__", {}).get(FORMAT)
     if text is None:
         raise FileError(
-            f"{path}: no compressed rows of slender; they are written by `slender compress`"
+            f"{path}: not a file of compressed rows; `slender compress` writes such files"
         )
     document = json.loads(text)
     if document["version"] > VERSION:
@@ -112,8 +112,8 @@ def _read(path: Path, check: bool) -> tuple[NDArray[np.uint8], NDArray[Any]]:
         dtype, shape = header[name]["dtype"], header[name]["shape"]
         if dtype not in allowed or len(shape) != NDIMS[name]:  # bfloat16 would become integers, say
             raise FileError(
-                f"{path}: {name} have dtype {dtype} and shape {shape}, where "
-                f"{' or '.join(allowed)} of {NDIMS[name]} dimensions belong; compress again"
+                f"{path}: {name} have dtype {dtype} and shape {shape}, but should have dtype "
+                f"{' or '.join(allowed)} and {NDIMS[name]} dimensions; compress again"
             )
     codebooks = np.array(mapped_tensor(path, offset, "codebooks", header["codebooks"]))
     codes = mapped_tensor(path, offset, "codes", header["codes"])

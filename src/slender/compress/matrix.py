@@ -1,4 +1,4 @@
-"""CompressedMatrix: product-quantised rows that behave as the matrix of their reconstructions."""
+"""CompressedMatrix: product-quantised rows that behave like the matrix of the decoded rows."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ from .format import read_codes, write_codes
 
 
 class CompressedMatrix(LinearOperator):  # type: ignore[misc]
-    """An (n, d) matrix held as codes: row i is codebooks[0, codes[i, 0]], codebooks[1, ...], ...
+    """An (n, d) matrix stored as codes: row i is codebooks[0, codes[i, 0]], codebooks[1, ...], ...
 
-    Every estimator of slender takes it in place of an array, and it is a SciPy LinearOperator.
+    Every estimator of slender accepts it instead of an array, and it is a SciPy LinearOperator.
     M @ B and M.T @ G are computed from the codes, faster than a dense product of the same shape
-    (slender/rows/lookup.py); the decompressed matrix never exists.
+    (slender/rows/lookup.py); the decompressed matrix is never stored.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         codes, codebooks = np.asanyarray(codes), np.asarray(codebooks)
         if codes.ndim != 2 or codes.dtype != np.uint8:
             raise ValueError(
-                f"codes must be a matrix of bytes (uint8), one row an example; "
+                f"codes must be a matrix of bytes (uint8) with one row per example; "
                 f"these are {codes.dtype} of shape {codes.shape}"
             )
         if codebooks.ndim != 3 or codebooks.shape[:2] != (codes.shape[1], CENTROIDS):
@@ -55,7 +55,7 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
                 f"parts as in codes; these have shape {codebooks.shape}"
             )
         if codes.shape[1] == 0 or codebooks.shape[2] == 0:
-            raise ValueError("a row needs one part at least, and a part one number (d_sq >= 1)")
+            raise ValueError("a row needs at least one part, and a part at least one number")
         codebooks = codebooks.astype(compute_dtype(codebooks.dtype), copy=False)
         if not np.isfinite(codebooks).all():
             raise ValueError("codebooks contain NaN or infinity; train them on finite rows")
@@ -69,18 +69,18 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         return CodeRows(self.codes, self.codebooks)
 
     def toarray(self) -> NDArray[Any]:
-        """The reconstructed rows, dense."""
+        """The decoded rows, dense."""
         return self.as_rows().dense(np.arange(len(self)))
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __getitem__(self, rows: Any) -> "CompressedMatrix":
-        """Some rows: a slice (which copies nothing), a list of numbers or a mask."""
+        """Some rows: a slice (which copies nothing), a list of indices or a mask."""
         if isinstance(rows, tuple):  # scikit-learn asks for M[rows, ...]
             rows, *others = rows
             if any(other is not Ellipsis and other != slice(None) for other in others):
-                raise IndexError("M has whole rows only; M.toarray() has columns")
+                raise IndexError("M can be indexed by rows only; use M.toarray() for columns")
         if isinstance(rows, int | np.integer):
             raise IndexError(f"M[{rows}] is a row, not a matrix; use M[[{rows}]]")
         return CompressedMatrix(self.codes[rows], self.codebooks)
@@ -89,7 +89,7 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("a CompressedMatrix has no array to share; its rows are decoded")
+            raise ValueError("a CompressedMatrix holds no array that can be used without a copy")
         return self.toarray().astype(dtype or self.dtype, copy=False)
 
     def __repr__(self) -> str:
@@ -114,23 +114,23 @@ class CompressedMatrix(LinearOperator):  # type: ignore[misc]
         return self._rmatmat(g.reshape(-1, 1))
 
     def _in(self, operand: NDArray[Any]) -> CodeRows:
-        """The rows in the arithmetic of a product with this operand."""
+        """The rows with the dtype of a product with this operand."""
         dtype = np.result_type(self.dtype, operand)
         if dtype.kind != "f":
-            raise TypeError(f"a product with {operand.dtype} numbers; convert them to float")
+            raise TypeError(f"no product with {operand.dtype} numbers; convert them to float")
         return CodeRows(self.codes, self.codebooks.astype(compute_dtype(dtype), copy=False))
 
     # -- files -----------------------------------------------------------------------------------
 
     def save(self, path: PathLike) -> None:
-        """Write codes and codebooks to one file, whole or not at all (format.py)."""
+        """Write codes and codebooks to one file (format.py); a failure leaves no partial file."""
         write_codes(path, self.codebooks, len(self), [self.codes])
 
     @classmethod
     def load(cls, path: PathLike, check: bool = True) -> "CompressedMatrix":
-        """The matrix of a file, its codes memory-mapped.
+        """The matrix of a file, with memory-mapped codes.
 
-        `check=False` leaves out the checksum, which reads all codes once.
+        `check=False` skips the checksum, which reads all codes once.
         """
         codes, codebooks = read_codes(path, check)
         try:

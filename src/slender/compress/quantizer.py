@@ -1,4 +1,4 @@
-"""ProductQuantizer: codebooks learned by k-means, and rows turned into codes."""
+"""ProductQuantizer: learns codebooks by k-means and converts rows to codes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,22 +24,24 @@ TRAINING_ROWS = 65_536  # 256 a centroid: k-means gains nothing from more
 
 
 class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns rows into codes: each part of d_sq numbers becomes the nearest of 256 centroids.
+    """Converts rows to codes: each part of d_sq numbers becomes the nearest of 256 centroids.
 
-    Codebooks come from faiss (`pip install slender[compress]`); codes are read without it.
+    Learning codebooks and encoding need faiss (`pip install slender[compress]`); codes can be used
+    without it.
 
     Parameters
     ----------
     n_sq : int, optional
-        Number of parts, bytes a row.
+        Number of parts of a row, which is also its number of bytes.
     d_sq : int, optional
-        Numbers a part; 16 where neither is given, or the largest divisor of d below.
-        One of the two says all: d = n_sq d_sq.
+        Number of features in a part.  Give n_sq or d_sq, since d = n_sq d_sq; if neither is given,
+        d_sq is the largest divisor of d up to 16.
     training_rows : int, default 65,536
-        Rows the codebooks are learned on, drawn with the seed.
+        Number of rows that the codebooks are learned on, drawn with the seed.
     n_iter : int, default 25
         Iterations of k-means.
-    random_state : seed
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random numbers: the training rows, and the start of k-means.
 
     Attributes
     ----------
@@ -88,8 +90,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_sq = self._parts(d)
         if min(n, self.training_rows) < CENTROIDS:
             raise ValueError(
-                f"{min(n, self.training_rows)} rows (n_samples) to learn {CENTROIDS} centroids a "
-                f"part from; give {CENTROIDS} at least"
+                f"{min(n, self.training_rows)} rows (n_samples) are too few to learn {CENTROIDS} "
+                f"centroids per part; give at least {CENTROIDS}"
             )
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(n)[: self.training_rows])
@@ -108,7 +110,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def encode(self, X: Any, progress: Callable[[int], object] | None = None) -> CompressedMatrix:
-        """The codes of X, block by block; `progress` is told the rows done."""
+        """The codes of X, block by block; `progress(rows done)` is called after each block."""
         rows = self._read(X)
         codes = np.empty((rows.shape[0], len(self.codebooks_)), np.uint8)
         done = 0
@@ -120,16 +122,16 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def encode_to(
         self, X: Any, path: PathLike, progress: Callable[[int], object] | None = None
     ) -> None:
-        """Write the codes of X to a file as they are made: for codes that are large themselves."""
+        """Write the codes of X to a file block by block, for codes that do not fit in memory."""
         rows = self._read(X)
         write_codes(path, self.codebooks_, rows.shape[0], self._encoded(rows, progress))
 
     def decode(self, M: CompressedMatrix) -> NDArray[Any]:
-        """The reconstructed rows of codes made with these codebooks."""
+        """The decoded rows of codes that were made with these codebooks."""
         check_is_fitted(self)
         if M.codes.shape[1] != len(self.codebooks_):
             raise ValueError(
-                f"M has {M.codes.shape[1]} parts but the codebooks {len(self.codebooks_)}"
+                f"M has {M.codes.shape[1]} parts, but the codebooks have {len(self.codebooks_)}"
             )
         return CompressedMatrix(M.codes, self.codebooks_).toarray()
 
@@ -138,7 +140,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def of(cls, M: CompressedMatrix) -> "ProductQuantizer":
-        """The quantizer that made M: to encode more rows with the same codebooks."""
+        """A quantizer with the codebooks of M, to encode more rows with them."""
         made = cls(n_sq=len(M.codebooks))
         made.codebooks_ = M.codebooks.astype(np.float32)
         made.n_features_in_ = M.shape[1]
@@ -168,7 +170,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _parts(self, d: int) -> int:
         """n_sq for d features."""
         if self.n_sq is not None and self.d_sq is not None:
-            raise ValueError("n_sq and d_sq say the same thing; give one of them")
+            raise ValueError("n_sq and d_sq determine each other (d = n_sq d_sq); give one of them")
         name, given = ("n_sq", self.n_sq) if self.d_sq is None else ("d_sq", self.d_sq)
         divisors = np.array([k for k in range(1, d + 1) if d % k == 0])
         if given is None:
@@ -179,7 +181,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             nearest = [int(end[k]) for end, k in ((below, -1), (above, 0)) if len(end)]
             raise ValueError(
                 f"{name}={given} does not divide the {d} features; "
-                f"the nearest that do: {' and '.join(map(str, nearest))}"
+                f"the nearest divisors: {' and '.join(map(str, nearest))}"
             )
         return int(given) if name == "n_sq" else d // int(given)
 
@@ -190,7 +192,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _single(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The rows `index` in float32, if they are finite there."""
+    """The rows `index` in float32; an error if they are not finite."""
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(block, np.float32)
     bad = DenseBlock(single).first_bad()
@@ -198,16 +200,16 @@ def _single(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]
         i, j, _ = bad
         check_block(DenseBlock(block[i : i + 1]), int(index[i]))  # NaN or infinity, as it was given
         raise ValueError(
-            f"X holds {block[i, j]:.3g} at row {index[i]}, column {j}, which is beyond float32; "
+            f"X contains {block[i, j]:.3g} at row {index[i]}, column {j}, too large for float32; "
             "scale the features down"
         )
     return single
 
 
 def _keep_exact(part: NDArray[np.float32], codebook: NDArray[np.float32]) -> None:
-    """Where there are no more distinct vectors than centroids, they are the centroids.
+    """If there are at most as many distinct vectors as centroids, use them as centroids.
 
-    k-means would perturb some of them to fill clusters that stay empty.
+    k-means would perturb some of them to fill empty clusters.
     """
     if len(np.unique(part[: 4 * CENTROIDS], axis=0)) > CENTROIDS:
         return
@@ -219,7 +221,7 @@ def _keep_exact(part: NDArray[np.float32], codebook: NDArray[np.float32]) -> Non
 
 @contextmanager
 def _threads(faiss: Any) -> Iterator[None]:
-    """Our number of threads for faiss, which has OpenMP's."""
+    """Set slender's number of threads in faiss, which uses OpenMP."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(openmp_threads())
     try:

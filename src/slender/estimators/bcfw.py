@@ -1,4 +1,7 @@
-"""BCFWClassifier: the multi-class SVM by block-coordinate Frank-Wolfe (seed 003, §5)."""
+"""BCFWClassifier: the multi-class SVM by block-coordinate Frank-Wolfe (Lacoste-Julien et al. 2013).
+
+The objective, the mini-batches and the notation are those of the AIMS course (NOTATION.md), §5.
+"""
 
 from numbers import Integral
 from typing import Any
@@ -14,12 +17,12 @@ from .validation import check_positive, generator
 class BCFWClassifier(SVMClassifier):
     """Multi-class linear SVM by block-coordinate Frank-Wolfe: no step size, a duality gap.
 
-    Minimises the practical's objective, Crammer and Singer's hinge and a penalty:
+    Minimises Crammer and Singer's hinge loss and a penalty:
 
         1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i } + lam/2 ‖W‖²,       s = W x,  n = Σ_i c_i
 
-    lam = 1/(n C) of LIBLINEAR's and scikit-learn's Crammer-Singer SVM.  A row of weight 2 is two
-    rows.
+    c_i is the weight of row i: a row of weight 2 counts as two rows.  lam is 1/(n C), with the C of
+    the Crammer-Singer SVM in LIBLINEAR and scikit-learn.
 
     Parameters
     ----------
@@ -50,14 +53,14 @@ class BCFWClassifier(SVMClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_features_in_, n_iter_
-        As in scikit-learn.  Two classes: coef_ is (1, d), the difference of the two rows of W.
+        As in scikit-learn.  For two classes coef_ is (1, d), the difference of the two rows of W.
     gap_ : float
-        objective - optimum is at most this, rounding included.
+        objective_ is at most this far above the optimum; rounding is included.
     objective_ : float
-        Of coef_ and intercept_ as they are kept, computed in float64.
+        The objective of the stored coef_ and intercept_, computed in float64.
     trace_ : list of dict
-        One record per pass: seconds, passes, objective, gap, dual, support (examples with a dual
-        coefficient), estimate (the mean of the blocks' objectives before their steps).
+        One record per pass: seconds, passes, objective, gap, dual, support (number of examples with
+        a dual coefficient), estimate (mean of the objectives of the blocks before their steps).
 
     Examples
     --------
@@ -95,7 +98,7 @@ class BCFWClassifier(SVMClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BCFWClassifier":
-        """Fit from W = 0 until the gap is small, or `passes` times over the data."""
+        """Fit from W = 0, until the gap is at most `tol` or after `passes` passes."""
         self._check()
         examples = self._read_examples(X, y, sample_weight)
         if self.batch_size is not None and self.batch_size > examples.n:

@@ -1,4 +1,4 @@
-"""The choice of a penalty by validation, which the probes hold."""
+"""How the probes choose a penalty by validation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ SELECTORS = {
 
 
 class Labelled(NamedTuple):
-    """Rows as they are fitted, and the classes they have."""
+    """Rows as they are fitted (scaled), with their classes."""
 
     rows: Rows
     class_index: NDArray[np.int32]  # (n,)
@@ -42,7 +42,7 @@ Scaled = Callable[[Rows], Rows]  # other rows, scaled as those that are fitted
 
 @dataclass(frozen=True)
 class Choice:
-    """A penalty chosen on rows kept aside: which rows those are, and how they judge."""
+    """Which rows are held out, and by which figure the penalty is chosen on them."""
 
     validation: Any
     shots: int | None
@@ -50,7 +50,7 @@ class Choice:
     select: str
 
     def check(self) -> None:
-        """Raise on a setting that cannot be."""
+        """Raise an error for an invalid setting."""
         if self.select not in (ours := tuple(SELECTORS)):
             read_scorer(self.select, ours)
         if self.shots is not None:
@@ -64,8 +64,8 @@ class Choice:
         elif isinstance(self.validation, Integral):
             if isinstance(self.validation, bool) or self.validation < 2:
                 raise ValueError(
-                    f"validation={self.validation!r} must be a share between 0 and 1, or two folds "
-                    "at least"
+                    f"validation={self.validation!r} must be a share between 0 and 1, or a number "
+                    "of folds, at least 2"
                 )
         elif isinstance(self.validation, Real) and not 0.0 < float(self.validation) < 1.0:
             raise ValueError(f"validation={self.validation!r} must lie between 0 and 1")
@@ -74,19 +74,19 @@ class Choice:
 
     @property
     def one_part(self) -> bool:
-        """Is there one set of held-out rows, not the several of folds?"""
+        """Is there one set of held-out rows, and not one per fold?"""
         share = isinstance(self.validation, Real) and not isinstance(self.validation, Integral)
         return share or isinstance(self.validation, tuple)
 
     def parts(
         self, X: Any, y: Any, groups: Any, examples: Labelled, rng: np.random.Generator
     ) -> list[splits.Part]:
-        """Rows to fit on and rows to judge on; one part, or as many as there are folds."""
+        """Which rows to fit on and which to validate on; one part, or one per fold."""
         class_index = examples.class_index
         everything = np.arange(len(class_index))
         if groups is not None and isinstance(self.validation, Real | tuple):
             raise ValueError(
-                "groups are of use to a splitter: give validation=GroupKFold(5), or "
+                "groups are only used by a splitter: give validation=GroupKFold(5) or "
                 "StratifiedGroupKFold(5)"
             )
         if isinstance(self.validation, tuple):
@@ -118,7 +118,7 @@ class Choice:
     def held_out(
         self, estimator: Any, examples: Labelled, part: splits.Part, scaled: Scaled
     ) -> HeldOut:
-        """The rows that judge this part, and their classes."""
+        """The held-out rows of this part, and their classes."""
         if isinstance(self.validation, tuple):
             held_out = self._given(estimator, examples, scaled)
         else:
@@ -140,12 +140,12 @@ class Choice:
         if len(unknown):
             raise ValueError(
                 f"validation holds class {shown(y_val[unknown[0]])}, which no training row has; "
-                "leave its rows out"
+                "remove its rows"
             )
         return HeldOut(scaled(rows), place.astype(np.int32))
 
     def judge(self, examples: Labelled) -> Judge:
-        """Of a model, weights and intercepts, on held-out rows: every figure a record has."""
+        """The function that computes all figures of a record from held-out rows, W and b."""
 
         def judged(held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]) -> Record:
             return {**measure(*held_out, W, b), **self._score(examples, held_out, W, b)}
@@ -155,7 +155,7 @@ class Choice:
     def _score(
         self, examples: Labelled, held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]
     ) -> Record:
-        """The figure of scikit-learn that `select` names, if it does."""
+        """The score of scikit-learn that `select` names; empty if it names one of SELECTORS."""
         if self.select in SELECTORS:
             return {}
         model = candidate(examples.classes, W, b)
@@ -163,26 +163,26 @@ class Choice:
         return {self.select: score(self.select, model, held_out.rows, y)}
 
     def best_of(self, path: list[Record]) -> int:
-        """The place of the record to choose."""
+        """The index of the record to choose."""
         return best_of(path, self.select)
 
 
 def several(what: str) -> ValueError:
     return ValueError(
-        f"{what} needs one set of held-out rows, and folds are several: "
+        f"{what} needs one set of held-out rows, but every fold has its own: "
         "use validation=0.1 or (X_val, y_val)"
     )
 
 
 def spread(first: float, last: float, number: int) -> NDArray[np.float64]:
-    """So many values evenly in their logarithm; one alone stands in the middle."""
+    """`number` values, evenly spaced in their logarithm; a single value is the middle."""
     if number == 1:
         return np.array([np.sqrt(first * last)])
     return np.geomspace(first, last, number)
 
 
 def read_values(name: str, given: Any) -> NDArray[np.float64]:
-    """A grid that was given: its values, each once, increasing."""
+    """The values of a grid that the user gave, sorted, without duplicates."""
     values = np.atleast_1d(np.asarray(given, dtype=float))
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"{name}={given!r} must be a list of numbers")
@@ -192,10 +192,10 @@ def read_values(name: str, given: Any) -> NDArray[np.float64]:
 
 
 def warn_at_edge(name: str, row: list[Record], best: Record, given: bool) -> None:
-    """Say so where the choice is the first or the last of `row`, which differs in this penalty.
+    """Warn if the chosen record is the first or the last of `row`, whose records differ in `name`.
 
-    Of a grid that was given always; of our own, which is wide, where validation sees the figures
-    still change there.
+    For a grid that the user gave, always.  For our own grid, which is wide, only if the log loss
+    still changes at that edge.
     """
     row = sorted(row, key=lambda record: record[name])
     if len(row) == 1 or (best is not row[0] and best is not row[-1]):
@@ -213,11 +213,11 @@ def warn_at_edge(name: str, row: list[Record], best: Record, given: bool) -> Non
 
 
 def best_of(path: list[Record], select: str = "auto") -> int:
-    """The place of the record to choose, the first of equals.
+    """The index of the record to choose; the first one if several are equal.
 
-    "auto": among those within HALF a standard error of the best top-1, the least log loss.  Top-1
-    alone is a noisy judge, flat over decades of C; log loss is a sharp one, and decides among
-    values that top-1 cannot tell apart.
+    "auto": the lowest log loss among the records within HALF a standard error of the best top-1.
+    Top-1 alone is noisy, and nearly constant over decades of C.  The log loss is more precise, and
+    decides among values that top-1 cannot tell apart.
     """
     name, sign = SELECTORS.get(select, (select, 1.0))
     figures = np.array([sign * record[name] for record in path])

@@ -1,10 +1,11 @@
-"""Two ways to see a problem of many classes; the stochastic estimators ask theirs.
+"""Two ways to treat a problem with many classes, for the stochastic estimators.
 
-    OneVsRest     a margin loss of every class's ±score: classes learn apart, rows may have several
+    OneVsRest     one margin loss per class and row: classes are learned separately, and a row may
+                  have several classes
     MultiClass    one loss of all scores of a row: every row has one class
 
-A form knows what its solver sees of labels and weights, how many class rows that solver has, its
-objective, and how its scores become calibrated scores and probabilities.
+A decomposition defines the labels and weights that its solver sees, the number of rows of W in that
+solver, the objective, and how scores become calibrated scores and probabilities.
 """
 
 from dataclasses import dataclass
@@ -24,10 +25,10 @@ from .validation import check_choice, check_positive, shown
 
 
 class Decomposition(Protocol):
-    """What the stochastic estimators ask."""
+    """What the stochastic estimators need to know of a decomposition."""
 
-    apart: ClassVar[bool]  # do classes learn apart, so that each may have visits of its own?
-    with_posterior: ClassVar[str]  # a loss of this form that has one
+    apart: ClassVar[bool]  # are classes learned separately, so that each may visit other rows?
+    with_posterior: ClassVar[str]  # a loss of this decomposition that has one
 
     @property
     def curvature0(self) -> float:
@@ -35,14 +36,14 @@ class Decomposition(Protocol):
 
     @property
     def batch(self) -> BatchLoss:
-        """The form as the mini-batch solver knows it."""
+        """The loss as the mini-batch solver needs it."""
 
     @property
     def posterior(self) -> bool:
         """Do scores give probabilities?"""
 
     def check(self) -> None:
-        """Raise on draws of negatives that have no meaning here."""
+        """Raise an error for settings of the draws of negatives that it cannot use."""
 
     def read(self, labels: Labels, n_class_rows: int) -> tuple[Labels, int]:
         """The labels as the solver sees them, and the number of its class rows."""
@@ -65,16 +66,16 @@ class Decomposition(Protocol):
         """The loss of a row whose scores are all 0."""
 
     def draws(self, labels: Labels, n_class_rows: int, active: NDArray[np.intp]) -> NDArray[Any]:
-        """(2, C): negatives there are and negatives visited in a pass."""
+        """(2, C): the number of negatives of each class, and how many a pass visits."""
 
     def prior_shift(self, draws: NDArray[Any]) -> NDArray[Any]:
-        """What a class's score needs to undo the draws."""
+        """What to add to the score of each class to correct for the draws."""
 
     def calibrate(self, S: NDArray[Any]) -> None:
         """S <- calibrated scores, in place."""
 
     def probabilities(self, S: NDArray[Any], apart: bool) -> NDArray[Any]:
-        """Of calibrated scores S; `apart`: each column is a question of its own."""
+        """Probabilities from calibrated scores S; `apart`: for each column independently."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ class OneVsRest:
         if self.negatives == "all":
             if self.prior == "uniform":
                 raise ValueError(
-                    "prior='uniform' leaves in the scores what drawing negatives does to them, and "
+                    "prior='uniform' keeps the effect of drawing negatives in the scores, but "
                     "negatives='all' draws none: use negatives=1, or prior='empirical' "
-                    "(class_weight='balanced' favours rare classes too)"
+                    "(class_weight='balanced' also favours rare classes)"
                 )
         else:
             check_positive("negatives", self.negatives)
@@ -159,7 +160,7 @@ class OneVsRest:
 
 @dataclass(frozen=True)
 class MultiClass:
-    """A binary problem is fitted as two rows and kept as one, w = W_1 - W_0."""
+    """A binary problem is fitted with two rows of W and stored as one, w = W_1 - W_0."""
 
     name: str
     loss: MulticlassLoss
@@ -196,12 +197,12 @@ class MultiClass:
         if isinstance(labels, Indicator):
             raise ValueError(
                 f"y is an indicator matrix, but loss={self.name!r} gives each row one class; "
-                "use loss='logistic' for several"
+                "use loss='logistic' for several classes per row"
             )
         return labels._replace(first=0), max(2, n_class_rows)
 
     def weigh(self, weights: Weights, labels: Labels) -> Weights:
-        """c_i: the example's weight times its class's."""
+        """c_i: the weight of the example times the weight of its class."""
         assert not isinstance(labels, Indicator)
         example = weights.example * weights.positive[labels.class_index].astype(
             weights.example.dtype
@@ -232,7 +233,7 @@ class MultiClass:
         return np.zeros(1 if C == 2 else C)
 
     def calibrate(self, S: NDArray[Any]) -> None:
-        """The scores are the classes' log-odds already, up to a common shift."""
+        """Nothing to do: scores are log probabilities already, up to a common shift."""
 
     def probabilities(self, S: NDArray[Any], apart: bool) -> NDArray[Any]:
         if apart:  # a binary problem's one score
@@ -241,5 +242,5 @@ class MultiClass:
 
 
 def decomposition_of(loss: str) -> type[OneVsRest] | type[MultiClass]:
-    """What a loss of this name makes of the classes."""
+    """The decomposition that a loss of this name needs."""
     return MultiClass if loss in MULTICLASS_LOSSES else OneVsRest

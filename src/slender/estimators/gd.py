@@ -1,4 +1,4 @@
-"""GDClassifier: batch gradient descent on the multinomial objective (seed 003)."""
+"""GDClassifier: batch gradient descent on the multinomial objective."""
 
 from math import ceil
 from numbers import Integral
@@ -23,13 +23,14 @@ class GDClassifier(MultinomialClassifier):
     """Multinomial logistic regression by gradient descent over all rows.
 
     Minimises 1/n Σ_i c_i (ln Σ_c exp s_ic - s_iy) + lam/2 ‖W‖², s = W x + b with b unpenalised,
-    by W <- W - step ∇ from W = 0, where the best intercepts are the classes' log shares.  It is the
-    practical's baseline, one step a pass; LogisticClassifier reaches the same optimum in a few.
+    by W <- W - step ∇.  It starts at W = 0 with the best intercepts there, the logarithms of the
+    shares of the classes.  Every pass is one step.  It is a baseline for comparisons:
+    LogisticClassifier reaches the same optimum in a few passes.
 
     Parameters
     ----------
     loss : {"cross_entropy"}, default "cross_entropy"
-        There is one.
+        The only one so far.
     lam : float, default 1e-4
         Weight of the L2 penalty; 1/(n C) for the C of LogisticClassifier (2/(n C) with two classes,
         which are two rows here).
@@ -56,13 +57,14 @@ class GDClassifier(MultinomialClassifier):
     coef_ : array (n_classes, n_features); (1, n_features) for two classes
     intercept_, classes_, n_features_in_
     step_ : float
-        The step.
+        Length of a step.
     gap_ : float
-        objective - optimum is at most this: a duality gap (slender/problem/certificate.py).
+        objective_ is at most this far above the optimum: a duality gap
+        (slender/problem/certificate.py).
     objective_ : float
-        The objective as above.
+        The objective above, at the fitted weights.
     n_iter_ : int
-        Passes over the data.
+        Number of passes over the data.
     trace_ : list of dict
         One record per pass: seconds, passes, objective, gap.
 
@@ -125,7 +127,7 @@ class GDClassifier(MultinomialClassifier):
         able = fit_for(smooth, MULTICLASS_LOSSES)
         if self.loss in MULTICLASS_LOSSES and self.loss not in able:
             raise ValueError(
-                f"loss={self.loss!r} has no gradient everywhere, which GDClassifier needs: "
+                f"loss={self.loss!r} is not differentiable everywhere, as GDClassifier needs: "
                 f"use loss={able[0]!r}, or SGDClassifier(loss={self.loss!r})"
             )
         check_choice("loss", self.loss, able)
@@ -139,7 +141,7 @@ class GDClassifier(MultinomialClassifier):
             check_positive("tol", self.tol)
             if self.lam == 0.0:
                 raise ValueError(
-                    f"tol={self.tol} needs a proof, and there is none without a penalty: "
+                    f"tol={self.tol} needs a duality gap, which does not exist without a penalty: "
                     "use lam > 0, or tol=None"
                 )
 
@@ -150,18 +152,18 @@ class GDClassifier(MultinomialClassifier):
         return 1.0 / L if L > 0.0 else 1.0  # rows that are all 0: the gradient is 0 too
 
     def _say(self, solver: GradientDescent, state: GDState, ending: Ending) -> None:
-        """A warning, where the fit did not end as it should, with what to change."""
+        """Warn if the fit diverged or stopped early, and say what to change."""
         start = self.trace_[0]["objective"]
         reached = f"after {self.n_iter_} passes the objective {self.objective_:.6g}"
         if not self.objective_ <= start or solver.overflows(state):
             warn_unproved(
-                f"the fit diverged (objective {self.objective_:.3g}, that of W = 0 being "
-                f"{start:.3g}): use a smaller step, or step='lipschitz'"
+                f"the fit diverged (objective {self.objective_:.3g}, but {start:.3g} at W = 0): "
+                "use a smaller step, or step='lipschitz'"
             )
         elif ending == "interrupted":
             warn_unproved(f"interrupted: {reached} {self._proved()}")
         elif ending == "out of passes" and self.tol is not None:
             warn_unproved(
                 f"{reached} {self._proved()}: raise passes={self.passes}, or tol={self.tol}; "
-                "LogisticClassifier needs far fewer"
+                "LogisticClassifier needs far fewer passes"
             )

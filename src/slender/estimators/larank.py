@@ -1,4 +1,4 @@
-"""LaRankClassifier: the linear SVM by LaRank, an online dual solver (seed 002, Part I)."""
+"""LaRankClassifier: the linear SVM by LaRank, an online dual solver (Bordes and Bottou 2008)."""
 
 from numbers import Integral
 from typing import Any
@@ -19,8 +19,8 @@ from .validation import check_positive, check_same_classes, generator
 class LaRankClassifier(SVMClassifier):
     """Linear SVM by LaRank: online, no step size, a duality gap.
 
-    Two classes: the SVM of seed 002; more: Crammer and Singer's.  Minimises, divided by
-    C Σ_i c_i,
+    Minimises the following, divided by C Σ_i c_i, with the binary hinge loss for two classes and
+    Crammer and Singer's loss for more:
 
         ½ ‖W‖² + C Σ_i c_i loss_i,     loss_i = max(0, 1 - y_i wᵀx_i), or
                                        loss_i = max_k { s_ik + 1[k != y_i] - s_iy_i },  s = W x
@@ -71,21 +71,23 @@ class LaRankClassifier(SVMClassifier):
     coef_, intercept_, classes_, n_features_in_, n_iter_
         As in scikit-learn.
     gap_ : float
-        objective - optimum is at most this, rounding included; inf after a partial_fit that
-        followed another, since the earlier rows are gone.
+        objective_ is at most this far above the optimum; rounding is included.  It is inf after
+        the second call of partial_fit, because the earlier rows are not kept.
     objective_ : float
-        As above, divided by C Σ_i c_i; of the rows at hand and of coef_ and intercept_ as they are
-        kept, computed in float64.
+        The objective above, divided by C Σ_i c_i, on the rows of the last call; of the stored coef_
+        and intercept_, computed in float64.
     trace_ : list of dict
-        One record per pass: seconds, passes, objective, gap, dual, support (examples with a dual
-        coefficient), moves (that counted) and operations (products with a row of W), so far.
+        One record per pass: seconds, passes, objective, gap, dual, support (number of examples with
+        a dual coefficient); and totals so far: moves (those that count) and operations (products
+        with a row of W).
 
     Notes
     -----
-    The kernel visits rows at random.  float32, float64 and CSR are read where they are: of a memory
-    map all pages may be in memory until the pass ends.  Other rows (float16, integers) are widened
-    in portions of 16 MB, half of them support patterns to draw from.  Float32 weights are carried
-    on in float64 once float32 shows no more; `coef_` keeps the dtype of the rows.
+    The kernel visits rows in random order.  float32, float64 and CSR rows are read in place: with a
+    memory map, all pages may be in memory until the pass ends.  Other rows (float16, integers) are
+    converted in portions of 16 MB, half of which are support patterns to draw from.  When float32
+    weights can make no more progress, the fit continues with float64 weights; `coef_` has the
+    dtype of the rows.
 
     Examples
     --------
@@ -133,7 +135,7 @@ class LaRankClassifier(SVMClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LaRankClassifier":
-        """Fit from W = 0 until the gap is small, or `passes` times over the data."""
+        """Fit from W = 0, until the gap is at most `tol` or after `passes` passes."""
         self._check()
         self._streaming = False
         examples = self._read_examples(X, y, sample_weight)
@@ -147,15 +149,15 @@ class LaRankClassifier(SVMClassifier):
     ) -> "LaRankClassifier":
         """One pass over these rows; support patterns of earlier calls are reprocessed with them.
 
-        The first call fixes the classes (give `classes` if its rows do not hold them all).  The
-        rows of support patterns are kept, also in a pickle, all others forgotten.
+        The first call sets the classes (give `classes` if its rows do not contain all of them).
+        Only the rows of support patterns are kept; a pickle contains them too.
         """
         self._check()
         first = not hasattr(self, "_stream")
         if first and hasattr(self, "coef_"):
             raise ValueError(
                 "partial_fit: a loaded model has weights but no support patterns; "
-                "use fit, or go on with the model that was fitted here"
+                "use fit, or continue with the original model object"
             )
         if first:
             known = None if classes is None else np.unique(classes)
@@ -176,7 +178,7 @@ class LaRankClassifier(SVMClassifier):
         return self
 
     def _support(self) -> tuple[Examples, Patterns]:
-        """Of all that was seen, what has a dual coefficient."""
+        """The examples seen so far that have a dual coefficient."""
         examples, patterns = self._stream
         kept = support(patterns)
         rows = as_rows(examples.rows.gather(kept).matrix())
@@ -205,7 +207,7 @@ class LaRankClassifier(SVMClassifier):
         self.trace_ = []
 
     def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> Ending:
-        """`passes` over the examples after the first n_kept, which earlier calls left."""
+        """Make `passes` passes; the first n_kept examples are support patterns of earlier calls."""
         with self._clock:
             sq = row_squares(examples.rows)
             if self._bias is None:
@@ -247,8 +249,8 @@ class LaRankClassifier(SVMClassifier):
         for name in ("adaptive", "skip_bound"):
             if not (self.reprocess or getattr(self, name)):
                 raise ValueError(
-                    f"{name}=False says how support patterns are drawn, and reprocess=False draws "
-                    f"none: leave {name} away, or use reprocess=True"
+                    f"{name}=False changes how support patterns are drawn, but reprocess=False "
+                    f"draws none: remove {name}, or use reprocess=True"
                 )
         super()._check()
 

@@ -1,4 +1,4 @@
-"""What every fitted linear classifier does: scores by row blocks, predictions, probabilities."""
+"""What every fitted linear classifier can do: scores by row blocks, predictions, probabilities."""
 
 from collections.abc import Callable
 from numbers import Integral
@@ -17,7 +17,7 @@ from .validation import check_block, check_positive, read_indicator, read_rows
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Predictions of a model with coef_ (C, d), intercept_ (C,) and classes_.
 
-    A subclass may bend the linear scores into calibrated ones (`_calibrate`) and turn them into
+    A subclass may replace the linear scores by calibrated ones (`_calibrate`) and convert them to
     probabilities (`_probabilities`); both work in place on a block of scores.
     """
 
@@ -47,7 +47,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return out[:, 0] if self._binary else out
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The best class of each row; for multi-label models the indicator of the positive ones."""
+        """The best class of each row; for multi-label models the indicator of all its classes."""
         rows = self._read(X)
         if self.multilabel_:
             labels = np.empty((rows.shape[0], self._class_rows), np.int64)
@@ -66,7 +66,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy; for multi-label models the share of rows whose every class is right."""
+        """Accuracy; for multi-label models the share of rows for which all classes are correct."""
         check_is_fitted(self)
         y = read_indicator(y).astype(int) if self.multilabel_ else y
         return float(super().score(X, y, sample_weight))
@@ -74,7 +74,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def predict_top_k(self, X: Any, k: int) -> NDArray[Any]:
         """The k best classes of each row, best first, (n, k)."""
         if not 1 <= k <= len(self.classes_):
-            raise ValueError(f"k={k} must lie between 1 and the {len(self.classes_)} classes")
+            raise ValueError(
+                f"k={k} must lie between 1 and {len(self.classes_)}, the number of classes"
+            )
         rows = self._read(X)
         best = np.empty((rows.shape[0], k), np.intp)
 
@@ -121,7 +123,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return {"coef_": (C, d), "intercept_": (C,)}
 
     def _check_use(self) -> None:
-        """Raise on a setting that predictions use and that cannot be."""
+        """Raise an error if a setting that predictions use is invalid."""
 
     def _linear(self, block: Any) -> NDArray[Any]:
         """A block's scores, without intercepts."""
@@ -132,7 +134,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return read_rows(self, X)
 
     def _each_scores(self, rows: Rows, use: Callable[[int, int, NDArray[Any]], None]) -> None:
-        """use(lo, hi, scores) by row blocks: the n x C scores are never held whole."""
+        """Call use(lo, hi, scores) for each row block: the n x C scores are never stored."""
 
         def work(lo: int, hi: int, block: Any) -> None:
             check_block(block, lo)
@@ -150,18 +152,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
 
 def check_parts(model: LinearClassifier) -> None:
-    """Raise unless the fitted parts of a model belong together, as after a fit they do."""
+    """Raise an error unless the fitted attributes are consistent, as they are after a fit."""
     classes, d = model.classes_, model.n_features_in_
     check_positive("n_features_in_", d, kind=Integral)
     multilabel = bool(model.multilabel_)
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2 - multilabel:
-        raise ValueError("classes_ is no list of two classes or more")
+        raise ValueError("classes_ is not a list of two or more classes")
     ordered = np.sort(classes) if multilabel else classes  # a frame's columns stand as given
     if not (ordered[1:] > ordered[:-1]).all():
-        raise ValueError("classes_ are not in increasing order, each once")
+        raise ValueError("classes_ are not in increasing order without duplicates")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and np.shape(names) != (d,):
-        raise ValueError(f"feature_names_in_ are not {d}, the number of features")
+        raise ValueError(f"feature_names_in_ does not have {d} names, the number of features")
     C = 1 if len(classes) == 2 and not multilabel else len(classes)
     for name, shape in model._shapes(C, d).items():
         _check_part(name, getattr(model, name), shape)
@@ -173,13 +175,13 @@ def _check_part(name: str, part: Any, shape: tuple[int, ...]) -> None:
         what = part.dtype if isinstance(part, np.ndarray) else type(part).__name__
         raise ValueError(f"{name} holds {what}, not an array of floats")
     if part.shape != shape:
-        raise ValueError(f"{name} has shape {part.shape}, where {shape} fits the other parts")
+        raise ValueError(f"{name} has shape {part.shape}, but the other parts need {shape}")
     if not np.isfinite(part).all():
         raise ValueError(f"{name} holds NaN or infinity: the fit diverged, or the file was changed")
 
 
 def _top_k(S: NDArray[Any], k: int) -> NDArray[np.intp]:
-    """The k largest of each row, largest first, a tie for the first place broken as argmax does."""
+    """The indices of the k largest of each row, largest first; argmax breaks ties for the first."""
     first = S.argmax(axis=1)
     top = np.argpartition(-S, k - 1, axis=1)[:, :k]
     lost = ~(top == first[:, None]).any(axis=1)  # to a tie at the edge of the k

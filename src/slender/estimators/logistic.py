@@ -20,7 +20,7 @@ from .validation import (
 
 
 class LogisticClassifier(MultinomialClassifier):
-    """L2-regularised multinomial logistic regression, with a proof of how close it is.
+    """L2-regularised multinomial logistic regression, with a proved distance to the optimum.
 
     Minimises scikit-learn's LogisticRegression objective, divided by n C:
 
@@ -54,17 +54,18 @@ class LogisticClassifier(MultinomialClassifier):
     coef_ : array (n_classes, n_features); (1, n_features) for two classes
     intercept_, classes_, n_features_in_
     gap_ : float
-        objective - optimum is at most this: a duality gap (slender/problem/certificate.py).
+        objective_ is at most this far above the optimum: a duality gap
+        (slender/problem/certificate.py).
     objective_ : float
-        The objective as above.
+        The objective above, at the fitted weights.
     n_iter_ : int
-        Passes over the data.
+        Number of passes over the data.
     trace_ : list of dict
-        A record a step: seconds, passes, objective, gap.
+        One record per step: seconds, passes, objective, gap.
 
     Notes
     -----
-    Ctrl-C ends the fit early with a warning and keeps what was reached.
+    Ctrl-C ends the fit early, with a warning, and keeps the model so far.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class LogisticClassifier(MultinomialClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogisticClassifier":
-        """Fit to the certified optimum."""
+        """Fit until the duality gap is at most `tol` times the objective."""
         self._check()
         before = self._fitted_weights() if self.warm_start else None
         clock = Clock()
@@ -128,7 +129,7 @@ class LogisticClassifier(MultinomialClassifier):
         return self.classes_, *two_rows(self.coef_, self.intercept_)
 
     def _start(self, problem: Multinomial, before: Any) -> NDArray[Any] | None:
-        """The weights of the fit before, where there were any for such a problem."""
+        """The weights of the previous fit, if they suit this problem."""
         if before is None:
             return None
         classes, W, b = before
@@ -136,13 +137,13 @@ class LogisticClassifier(MultinomialClassifier):
         return problem.theta(W, b) if same else None
 
     def _say(self, solver: Newton, state: NewtonState, ending: Ending) -> None:
-        """A warning, where the fit did not end as it should, with what to change."""
+        """Warn if the fit ended without a proof, and say what to change."""
         interrupted = "interrupted: " if ending == "interrupted" else ""
         if solver.lam == 0.0:
             if solver.problem.separated(*solver.model(state)):
                 warn_unproved(
-                    f"the classes are separated perfectly, so that without a penalty (C=inf) the "
-                    f"optimum lies at infinity; the weights kept have objective "
+                    f"the classes are separated perfectly, so without a penalty (C=inf) the "
+                    f"optimum lies at infinity; the objective of the stored weights is "
                     f"{self.objective_:.3g}: use a finite C"
                 )
             elif interrupted or ending == "out of passes":

@@ -1,4 +1,4 @@
-"""A multinomial model held in factors, as the trace norm gives it."""
+"""A multinomial model stored in factors, as the trace-norm estimators fit it."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from .multinomial import MultinomialClassifier
 
 
 class LowRankClassifier(MultinomialClassifier):
-    """A model held as intercept_ and W = V diag(theta) Uᵀ: scores cost r (d + C) a row."""
+    """A model stored as intercept_ and W = V diag(theta) Uᵀ: a row's scores cost r (d + C)."""
 
     limit: ClassVar[str] = "passes"
 
@@ -25,12 +25,12 @@ class LowRankClassifier(MultinomialClassifier):
 
     @property
     def coef_(self) -> NDArray[Any]:  # type: ignore[override]
-        """(C, d), made on demand; (1, d) for two classes."""
+        """(C, d), computed when asked for; (1, d) for two classes."""
         return self._left @ self.U_.T
 
     @coef_.setter
     def coef_(self, W: NDArray[Any]) -> None:
-        """Other weights in place of the fitted ones: their factors."""
+        """Replace the fitted weights: their factors are stored."""
         self.V_, self.theta_, Ut = np.linalg.svd(W, full_matrices=False)
         self.U_ = np.ascontiguousarray(Ut.T)
 

@@ -1,4 +1,4 @@
-"""What LogisticClassifier and LinearProbe share: reading, weights, binary shapes, softmax."""
+"""What the multinomial estimators share: reading data, weights, binary shapes, softmax."""
 
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -29,10 +29,11 @@ FARTHEST = 1e12  # from 1, for the weight of all rows in float32
 
 
 class MultinomialClassifier(LinearClassifier):
-    """Base of the estimators that minimise the L2-regularised multinomial loss.
+    """Base of the estimators that minimise a penalised multinomial loss.
 
-    scikit-learn's objective, divided by n C:  1/n Σ c_i loss_i + ‖W‖²/(2 n C).  A binary problem
-    has one row w = W_1 - W_0; the softmax of two rows gives its objective at twice the lam.
+    With the L2 penalty it is scikit-learn's objective, divided by n C:
+    1/n Σ c_i loss_i + ‖W‖²/(2 n C).  A binary problem stores one row, w = W_1 - W_0; it is fitted
+    as a softmax of two rows, whose lam is twice that of the single row.
     """
 
     fit_intercept: bool
@@ -82,7 +83,7 @@ class MultinomialClassifier(LinearClassifier):
         return f"is proved to lie within {self.gap_:.2g} ({share:.1e} of it) of the optimum"
 
     def _advice(self, stalled: bool, dtype: Any) -> str:
-        """What to change where a fit ended before its proof."""
+        """What to change if a fit ended without a proof."""
         if not stalled:
             return f"raise {self.limit}={getattr(self, self.limit)}, or tol={self.tol}"
         other = "" if dtype == np.float64 else ", or fit float64 features"
@@ -103,7 +104,7 @@ class MultinomialClassifier(LinearClassifier):
         sample_weight: NDArray[Any] | None,
         index: NDArray[np.intp] | None = None,
     ) -> Multinomial:
-        """The problem of these rows, or of some of them, which are checked on the way."""
+        """The problem of these rows, or of those in `index`; checks the rows."""
         if index is not None and len(index) < len(class_index):
             rows, class_index = SubsetRows(rows, index), class_index[index]
             sample_weight = None if sample_weight is None else sample_weight[index]
@@ -112,7 +113,7 @@ class MultinomialClassifier(LinearClassifier):
         if len(lost):
             raise ValueError(
                 f"class {shown(self.classes_[lost[0]])} has no training row of positive weight; "
-                "leave it out, or give its rows a weight"
+                "remove its rows, or give them a weight"
             )
         w = weight / np.count_nonzero(weight)
         if not 1.0 / FARTHEST < w.sum() < FARTHEST:  # float32 would lose such weights, or overflow
@@ -122,11 +123,11 @@ class MultinomialClassifier(LinearClassifier):
         if not np.isfinite(problem.squares):
             check_finite(rows)
             raise ValueError(
-                f"X holds numbers whose squares overflow {rows.dtype}; scale the features down"
+                f"X contains numbers whose squares overflow {rows.dtype}; scale the features down"
             )
         return problem
 
 
 def warn_unproved(message: str) -> None:
-    """Of a fit that ended before its proof, or has none to give."""
+    """Warn that a fit ended without a proof."""
     warn(message, ConvergenceWarning)

@@ -20,14 +20,14 @@ FIRST_STEP = 0.1  # tried first
 class OLBFGSClassifier(StochasticClassifier):
     """One-vs-rest linear classifier by online L-BFGS.
 
-    Minimises mean loss + lam/2 ‖w‖² for each class.  Every visit of an example takes a step
-    step t0/(t0 + t) along H g, g the example's gradient and H built from the last `memory` pairs
-    (s, y) of a class: s the step, y the difference it made to the gradient of the *same* example,
-    plus damping times s.  A visit costs 4 memory d multiplications, and the pairs fill
-    2 memory d numbers a class.
+    Minimises mean loss + lam/2 ‖w‖² for each class.  Visit t of a class moves its weights by
+    -step t0/(t0 + t) H g, where g is the gradient of the example.  H is built from the last
+    `memory` pairs (s, y) of the class: s is a step, and y is the change that it made to the
+    gradient of the *same* example, plus damping times s.  A visit costs 4 memory d multiplications,
+    and the pairs of a class take 2 memory d numbers.
 
-    No step overshoots on its own example, pairs that could not be divided by are left out, and
-    weights stay finite whatever the data and the step.
+    A step cannot overshoot on its own example, pairs with a nearly zero denominator are not used,
+    and weights stay finite for any data and any step.
 
     Parameters
     ----------
@@ -59,6 +59,7 @@ class OLBFGSClassifier(StochasticClassifier):
     coef_, intercept_, classes_, n_features_in_, n_iter_, trace_, prior_shift_
         As in SGDClassifier.
     step_, t0_, damping_ : float
+        The values used.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""UnitRows: the preprocessing that first-order methods want (seed 002, part II)."""
+"""UnitRows: the preprocessing for first-order methods of Bordes and Bottou 2008, Part II."""
 
 from typing import Any
 
@@ -12,12 +12,11 @@ from .validation import check_block, read_rows
 
 
 class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Features on one scale, then every row of L2 norm 1.
+    """Scales the features, then every row to L2 norm 1.
 
-    Dense features are brought to mean 0 and variance 1; sparse ones are divided by their largest
-    absolute value, and stay sparse.  A constant feature becomes 0 (sparse: ±1), and a row of
-    zeros stays zero.  float32 stays float32, anything narrower becomes it, and rows are read block
-    by block.
+    Dense features get mean 0 and variance 1.  Sparse features are divided by their largest absolute
+    value, and stay sparse.  A constant feature becomes 0 (sparse: ±1); all-zero rows stay zero.
+    float32 stays float32, and narrower types become float32.  Rows are read block by block.
 
     Attributes
     ----------
@@ -36,19 +35,19 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any = None) -> "UnitRows":
-        """Look at every row once."""
+        """Compute the scales from these rows."""
         if hasattr(self, "scaler_"):
             del self.scaler_
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> "UnitRows":
-        """Look at more rows."""
+        """Update the scales with more rows."""
         rows = read_rows(self, X, reset=not hasattr(self, "scaler_"))
         kind = _scaler_of(rows)
         if not hasattr(self, "scaler_"):
             self.scaler_ = kind()
         elif not isinstance(self.scaler_, kind):
-            raise ValueError("X must stay of one kind, dense or sparse, from one call to the next")
+            raise ValueError("X must be dense in all calls of partial_fit, or sparse in all")
         for lo, hi in blocks(rows.shape[0], rows.row_bytes):
             block = rows.gather(np.arange(lo, hi))
             check_block(block, lo)
@@ -57,13 +56,13 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The rows in their new units: a dense array, or a CSR matrix for sparse rows."""
+        """The scaled rows: a dense array, or a CSR matrix for sparse rows."""
         check_is_fitted(self)
         rows = read_rows(self, X)
         if _scaler_of(rows) is MaxAbsScaler and isinstance(self.scaler_, StandardScaler):
             raise ValueError(
-                "X is sparse, but UnitRows was fitted to dense rows, whose means would fill it: "
-                "give X.toarray(), or fit to sparse rows"
+                "X is sparse, but UnitRows was fitted to dense rows, and subtracting their means "
+                "would make X dense: give X.toarray(), or fit to sparse rows"
             )
         if _scaler_of(rows) is MaxAbsScaler:
             return self._unit(rows.block(0, rows.shape[0]), 0)

@@ -1,4 +1,4 @@
-"""LinearProbe: the best C of a path, chosen on rows kept aside, and its certified model."""
+"""LinearProbe: C chosen along a path on held-out rows, and the certified model at that C."""
 
 from math import ceil
 from numbers import Integral
@@ -52,8 +52,8 @@ KEPT = 4  # models of the path, those that may yet be chosen
 class LinearProbe(MultinomialClassifier):
     """Multinomial logistic regression with C chosen by validation.
 
-    Walks from strong to weak penalty, each C warm-started from the one before, until accuracy on
-    held-out rows has clearly turned; then fits the chosen C to a proved accuracy.
+    Goes from strong to weak penalty, each C warm-started from the previous one, until the figures
+    on held-out rows have clearly become worse; then fits the chosen C to a proved accuracy.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class LinearProbe(MultinomialClassifier):
         Values of C: this many, evenly in log C from 1e-6 to 1e5 (a single one: 0.316, their
         middle); or these.
     validation : float, int, (X_val, y_val), or a splitter, default 0.1
-        Rows to choose C on: a share of each class, held out; a number of folds; rows of their own;
-        or a splitter of scikit-learn.
+        Rows to choose C on: a share of each class, held out; a number of folds; separate rows; or
+        a splitter of scikit-learn.
     shots : int or None, default None
         Fit on this many rows of each class, drawn at random (the few-shot protocol); held-out rows
         are never among them, and the refit does not add any.
@@ -77,7 +77,7 @@ class LinearProbe(MultinomialClassifier):
     refit : bool, default True
         Fit the chosen penalty to all rows; otherwise keep the model of the training part.
     full : bool, default False
-        Walk the whole path instead of stopping once validation has turned.
+        Try all values of C instead of stopping once the validation figures have become worse.
     calibrate : bool, default False
         Fit a temperature of the probabilities on the held-out rows, if they are enough to tell one.
     max_iter : int, default 1000
@@ -94,19 +94,19 @@ class LinearProbe(MultinomialClassifier):
     Attributes
     ----------
     C_ : float
-        The C that `select` chose, the smallest of equals.
+        The C that `select` chose; the smallest one if several are equally good.
     path_ : list of dict
-        For each C: objective, gap, and on the held-out rows top1, top5, mean_per_class, log_loss,
-        standard errors top1_error and log_loss_error, and what a scorer named by `select` says;
-        passes, seconds.  Each C is solved as far as the held-out rows can tell, only the final
-        model to `tol`.  Of a splitter's folds it has the means of all figures (sums of passes and
-        seconds, standard errors of the means).
+        One record per C: objective, gap, passes, seconds; and on the held-out rows top1, top5,
+        mean_per_class, log_loss, the standard errors top1_error and log_loss_error, and the score
+        that `select` names, if any.  Each C is solved only as accurately as the held-out rows can
+        distinguish, the final model to `tol`.  With folds the figures are means over the folds
+        (passes and seconds are sums, standard errors are those of the means).
     folds_ : list of list of dict
-        The same for each fold; one alone where there is no splitter.
+        The same records for each fold; a single list if there is one set of held-out rows.
     coef_, intercept_, classes_, n_features_in_, gap_, objective_, n_iter_, trace_
         Of the final fit, as in LogisticClassifier.
     temperature_ : float
-        1 without `calibrate`.
+        Scores are divided by it in predict_proba; 1 without `calibrate`.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class LinearProbe(MultinomialClassifier):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "LinearProbe":
-        """Walk the path, choose C, fit it; `groups` go to the splitter."""
+        """Fit the path, choose C, fit the final model; `groups` are passed to the splitter."""
         self._check()
         Cs, choice = self._read_cs(), self._choice()
         rng = generator(self.random_state)
@@ -199,7 +199,7 @@ class LinearProbe(MultinomialClassifier):
     def _walk(
         self, folds: list[NewtonFold], Cs: NDArray[np.float64], rng: np.random.Generator
     ) -> tuple[Any, SecantPairs, bool]:
-        """The first fold's model and pairs at the chosen C; whether Ctrl-C ended the path."""
+        """The model and pairs of the first fold at the chosen C; whether Ctrl-C ended the path."""
         path = Path(folds, ({"C": float(C)} for C in Cs), self._turned)
         state = path.init(rng)
         self.path_, self.folds_ = state.path, state.folds
@@ -227,7 +227,7 @@ class LinearProbe(MultinomialClassifier):
     def _descend(
         self, problem: Multinomial, start: Any, learned: Any, hurry: bool, rng: np.random.Generator
     ) -> tuple[Newton, NewtonState, bool]:
-        """A fit at C_ to `tol`, from the path's model; whether Ctrl-C ended it, or had before."""
+        """A fit at C_ to `tol`, from the path's model; whether Ctrl-C ended it or the path."""
         theta = problem.theta(*start)
         solver = Newton(problem, problem.lam_of(self.C_), self.tol, theta, *learned)
         state, self.trace_ = solver.init(rng), []
@@ -244,7 +244,7 @@ class LinearProbe(MultinomialClassifier):
     # -- scaling ---------------------------------------------------------------------------------
 
     def _scaled(self, rows: Rows) -> tuple[Rows, NDArray[Any] | None]:
-        """The rows as they are fitted, and what each column was multiplied with."""
+        """The scaled rows, and the factor of each column (None if columns are not scaled)."""
         columns = None
         if self.scale == "standard":
             scaler = StandardScaler(with_mean=False)  # the intercept takes up any mean
@@ -287,7 +287,7 @@ class LinearProbe(MultinomialClassifier):
 
 
 def turned(path: list[Record], select: str = "auto") -> bool:
-    """Is the best behind, beyond doubt?"""
+    """Has the path clearly passed the best value?"""
     last = path[-1]
     after = len(path) - 1 - best_of(path, select)
     top = path[best_of(path, "accuracy")]

@@ -1,4 +1,4 @@
-"""scikit-learn's scorers on held-out rows: what `select` may name beside our own figures."""
+"""scikit-learn's scorers on held-out rows, which `select` may name."""
 
 import warnings
 from typing import Any
@@ -12,11 +12,11 @@ from ..problem.linear import one_row
 from ..rows import Rows
 from .multinomial import MultinomialClassifier
 
-INSTEAD = "use one that suits, such as 'balanced_accuracy', 'f1_macro' or 'log_loss'"
+INSTEAD = "use another one, such as 'balanced_accuracy', 'f1_macro' or 'log_loss'"
 
 
 class Candidate(MultinomialClassifier):
-    """The model of one penalty as scorers want it; its rows are read and scaled already."""
+    """The model of one penalty in the form that scorers need; X is a row store, already scaled."""
 
     def _read(self, X: Any) -> Rows:
         return X  # type: ignore[no-any-return]
@@ -30,7 +30,7 @@ def candidate(classes: NDArray[Any], W: NDArray[Any], b: NDArray[Any]) -> Candid
 
 
 def read_scorer(name: Any, ours: tuple[str, ...]) -> Any:
-    """scikit-learn's scorer of this name, if it is one of classifiers."""
+    """The scorer of scikit-learn of this name; an error if it is not one for classifiers."""
     try:
         scorer = get_scorer(name) if isinstance(name, str) else None
     except ValueError:
@@ -41,12 +41,12 @@ def read_scorer(name: Any, ours: tuple[str, ...]) -> Any:
             "sklearn.metrics.get_scorer_names() lists them"
         )
     if scorer._score_func.__module__.endswith("_regression"):
-        raise ValueError(f"select={name!r} judges numbers, not classes; {INSTEAD}")
+        raise ValueError(f"select={name!r} is a scorer for regression; {INSTEAD}")
     return scorer
 
 
 def score(name: str, model: Candidate, rows: Rows, y: NDArray[Any]) -> float:
-    """The score of this name; greater is better, as in all of scikit-learn's scorers."""
+    """The score of this name; greater is better, as for all scorers of scikit-learn."""
     try:
         with warnings.catch_warnings():
             # at a tiny C every row gets one class, and the precision of the others is 0 / 0
@@ -55,7 +55,7 @@ def score(name: str, model: Candidate, rows: Rows, y: NDArray[Any]) -> float:
     except (ValueError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
-            f"select={name!r} cannot judge the held-out rows ({reason}); {INSTEAD}"
+            f"select={name!r} cannot score the held-out rows ({reason}); {INSTEAD}"
         ) from error
     if not np.isfinite(value):
         raise ValueError(f"select={name!r} is {value} on the held-out rows; {INSTEAD}")

@@ -1,4 +1,8 @@
-"""SGDClassifier: plain stochastic gradient descent with an L2 penalty (seeds 002, 003)."""
+"""SGDClassifier: stochastic gradient descent with an L2 penalty.
+
+The schedule is that of Bordes and Bottou 2008, the mini-batches are those of the AIMS course
+(NOTATION.md).
+"""
 
 from numbers import Integral
 from typing import Any
@@ -133,8 +137,8 @@ class SGDClassifier(StochasticClassifier):
             check_positive("step", self.step)
         if self.batch_size > 1 and self.negatives != "all":
             raise ValueError(
-                f"negatives={shown(self.negatives)} gives each class rows of its own, but a batch "
-                f"of batch_size={self.batch_size} is one for all: "
+                f"negatives={shown(self.negatives)} draws different rows for each class, but a "
+                f"batch of batch_size={self.batch_size} is shared by all classes: "
                 "use batch_size=1 or negatives='all'"
             )
 

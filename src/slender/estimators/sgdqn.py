@@ -1,4 +1,7 @@
-"""SGDQNClassifier: stochastic descent scaled by a diagonal it learns on the way (seed 002)."""
+"""SGDQNClassifier: stochastic descent with a diagonal scaling that is learned during the fit.
+
+Bordes and Bottou 2008; Bordes, Bottou and Gallinari 2009, with the erratum of 2010.
+"""
 
 from numbers import Integral
 from typing import Any, ClassVar
@@ -20,9 +23,9 @@ STABLE = 2.0  # with t0="auto" a step is held, per row, below this over F''(0)�
 class SGDQNClassifier(StochasticClassifier):
     """One-vs-rest linear classifier by SGD-QN, diagonal quasi-Newton stochastic descent.
 
-    Minimises mean loss + lam/2 ‖w‖² for each class.  Every feature has a rate of its own, which
-    starts at 1/(lam t0) and falls with the curvature that secant pairs show.  It wants rows of like
-    size and features on one scale (`UnitRows`).
+    Minimises mean loss + lam/2 ‖w‖² for each class.  Every feature has its own rate, which starts
+    at 1/(lam t0) and decreases with the curvature that secant pairs measure.  It works best if rows
+    have similar norms and features the same scale (`UnitRows`).
 
     Parameters
     ----------
@@ -62,7 +65,9 @@ class SGDQNClassifier(StochasticClassifier):
     coef_, intercept_, classes_, n_features_in_, n_iter_, trace_, prior_shift_
         As in SGDClassifier.
     t0_ : float
+        The t0 used.
     period_ : int
+        The period used.
 
     Examples
     --------
@@ -117,8 +122,8 @@ class SGDQNClassifier(StochasticClassifier):
         check_positive("lam", self.lam, zero=True)
         if self.lam == 0:
             raise ValueError(
-                "lam=0: the rates of SGD-QN are 1/(lam t0) and have no meaning without a penalty; "
-                "use lam > 0, or SGDClassifier or SLNDClassifier, which need none"
+                "lam=0: the rates of SGD-QN are 1/(lam t0) and are not defined without a penalty; "
+                "use lam > 0, or SGDClassifier or SLNDClassifier, which need no penalty"
             )
         if self.t0 != "auto":
             check_positive("t0", self.t0)

@@ -1,4 +1,4 @@
-"""SLNDClassifier: stochastic low-rank Newton descent, one-vs-rest (seeds 000, 001)."""
+"""SLNDClassifier: stochastic low-rank Newton descent, one-vs-rest (Bel Haj Ali et al. 2013)."""
 
 from numbers import Integral
 from typing import Any
@@ -19,10 +19,10 @@ AUTO_STEP = 0.5  # of 1 / (F''(0) mean ‖z‖²), half of the largest that is s
 class SLNDClassifier(StochasticClassifier):
     """One-vs-rest linear classifier by stochastic low-rank Newton descent.
 
-    One curvature H = F''(0) mean x xᵀ, from a sample of rows, serves all classes: its rank-k
-    pseudo-inverse B Bᵀ turns the rows into z = Bᵀx once, and every class then runs plain
-    stochastic descent on z.  There is no regulariser: few passes, a low rank, damping and
-    averaging are what keeps the model from overfitting.
+    All classes share one curvature H = F''(0) mean x xᵀ, estimated from a sample of rows.  With its
+    rank-k pseudo-inverse B Bᵀ, every row becomes z = Bᵀx, once, and every class then runs
+    stochastic gradient descent on z.  There is no penalty: few passes, a low rank, damping and
+    averaging prevent overfitting.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ class SLNDClassifier(StochasticClassifier):
     step_ : float
         The step used, eta; absent for step="theory".
     rank_ : int
-        Directions that were kept.
+        Number of directions kept.
     eigenvalues_ : array (rank_,)
-        Of mean x xᵀ over the rows looked at (with an intercept of [x, c]), decreasing; empty
-        without curvature="lowrank".
+        Eigenvalues of mean x xᵀ over the sampled rows (with an intercept: of [x, c]), decreasing;
+        empty without curvature="lowrank".
     prior_shift_ : array (n_classes,)
-        ln(negatives used / negatives there are), part of every score.
+        ln(negatives visited / all negatives), which is added to every score.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class SLNDClassifier(StochasticClassifier):
             check_positive("step", self.step)
         if self.step == "theory" and self.average:
             raise ValueError(
-                "step='theory' speaks of the last iterate: use average=False (or None) with it"
+                "step='theory' gives its guarantee for the last iterate: use average=False or None"
             )
         unused = {"lowrank": (), "diagonal": ("rank",), "identity": ("rank", "hessian_samples")}
         given = [name for name in unused[self.curvature] if getattr(self, name) is not None]
@@ -148,7 +148,7 @@ class SLNDClassifier(StochasticClassifier):
         if given:
             raise ValueError(
                 f"curvature={self.curvature!r} does not use {given[0]}: "
-                f"leave it None, or use curvature='lowrank'"
+                f"set it to None, or use curvature='lowrank'"
             )
         if self.damping is not None:
             check_positive("damping", self.damping, zero=True)
@@ -185,7 +185,7 @@ class SLNDClassifier(StochasticClassifier):
         loss, beta = self._loss(), data.coordinates.bias
         if self.step == "theory":
             if self._state is not None:
-                raise ValueError("step='theory' keeps its sample fixed: use fit, not partial_fit")
+                raise ValueError("step='theory' needs a fixed sample: use fit, not partial_fit")
             return Theorem2(data, loss, self.negatives, beta)
         return Stochastic(
             data,

@@ -1,4 +1,4 @@
-"""Which rows a probe is fitted on and which it is judged on."""
+"""Which rows a probe is fitted on and which ones it is validated on."""
 
 from collections.abc import Iterable, Iterator
 from numbers import Integral
@@ -13,14 +13,14 @@ from .validation import shown
 
 
 class Part(NamedTuple):
-    """One split: rows to fit on, rows to judge on."""
+    """One split: rows to fit on, rows to validate on."""
 
     train: NDArray[np.intp]
     held_out: NDArray[np.intp]
 
 
 def stratified(class_index: NDArray[np.int32], share: float, rng: np.random.Generator) -> Part:
-    """`share` of each class held out, and at least one row of it left to fit on."""
+    """Hold out `share` of each class, and leave at least one row of it to fit on."""
     held_out = []
     for index in _by_class(class_index):
         mine = rng.permutation(index)
@@ -28,21 +28,21 @@ def stratified(class_index: NDArray[np.int32], share: float, rng: np.random.Gene
     out = np.sort(np.concatenate(held_out))
     if len(out) == 0:
         raise ValueError(
-            f"validation={share} of {len(class_index)} rows leaves none to choose C on; "
+            f"validation={share} of {len(class_index)} rows holds out no row to choose C on; "
             "use a larger share, or give validation=(X_val, y_val)"
         )
     return Part(np.setdiff1d(np.arange(len(class_index)), out), out)
 
 
 def splitter(given: Any, y: Any, rng: np.random.Generator) -> Any:
-    """A splitter of scikit-learn as it is; a number of folds shuffled, each class spread evenly."""
+    """The given splitter of scikit-learn; for a number of folds, a stratified one that shuffles."""
     if isinstance(given, Integral):
         return StratifiedKFold(int(given), shuffle=True, random_state=int(rng.integers(2**31)))
     return check_cv(given, y, classifier=True)
 
 
 def folds(pairs: Iterable[Any], class_index: NDArray[np.int32], names: Any) -> Iterator[Part]:
-    """The (train, held out) of a splitter, each with every class to fit on."""
+    """The parts of a splitter; an error if a training part lacks a class."""
     for number, (train, held_out) in enumerate(pairs):
         lost = np.setdiff1d(np.arange(len(names)), class_index[train])
         if len(lost):
@@ -63,8 +63,8 @@ def few(
         chosen.append(rng.permutation(index)[:shots])
     if scarce:
         warn(
-            f"{scarce} classes have fewer than shots={shots} rows to fit on; all of theirs are "
-            "taken"
+            f"{scarce} classes have fewer than shots={shots} rows to fit on; all rows of these "
+            "classes are used"
         )
     return train[np.sort(np.concatenate(chosen))]
 

@@ -1,4 +1,4 @@
-"""What the stochastic classifiers share: passes, partial_fit, draws undone in the scores."""
+"""What the stochastic classifiers share: passes, partial_fit, scores corrected for the draws."""
 
 from numbers import Integral
 from typing import Any, ClassVar
@@ -39,17 +39,17 @@ def _has_posterior(estimator: Any) -> bool:
     decomposition = estimator._decomposition()
     if not decomposition.posterior:
         raise AttributeError(
-            f"predict_proba: loss={estimator.loss!r} gives no posterior; "
-            f"{decomposition.with_posterior!r} does"
+            f"predict_proba: loss={estimator.loss!r} gives no probabilities; "
+            f"loss={decomposition.with_posterior!r} does"
         )
     return True
 
 
 class StochasticClassifier(LinearClassifier):
-    """Base of the classifiers that go from row to row, or batch to batch.
+    """Base of the classifiers that visit one row, or one batch, at a time.
 
-    A subclass says which loss, which curvature and which solver: `_loss`, `_curvature`, `_choose`
-    and `_solver`; and `_decomposition`, if it is not one-vs-rest.
+    A subclass defines the loss, the curvature and the solver (`_loss`, `_curvature`, `_choose`,
+    `_solver`), and `_decomposition` if it is not one-vs-rest.
     """
 
     loss: str
@@ -71,7 +71,7 @@ class StochasticClassifier(LinearClassifier):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit from w = 0, `passes` times over the data."""
+        """Fit from w = 0, with `passes` passes over the data."""
         self._check()
         rows = read_rows(self, X, reset=True)
         check_finite(rows)
@@ -84,15 +84,15 @@ class StochasticClassifier(LinearClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """One more pass, over these rows.
 
-        The first call fixes the classes (give `classes` if the first rows do not hold them all)
-        and estimates curvature and step from its rows; later calls keep all three.
+        The first call sets the classes (give `classes` if its rows do not contain all of them) and
+        estimates curvature and step from its rows; later calls keep all three.
         """
         self._check()
         first = not hasattr(self, "_state")
         if first and hasattr(self, "coef_"):
             raise ValueError(
                 "partial_fit: a loaded model has weights but not the state of its fit; "
-                "use fit, or go on with the model that was fitted here"
+                "use fit, or continue with the original model object"
             )
         rows = read_rows(self, X, reset=first)
         check_finite(rows)
@@ -103,7 +103,9 @@ class StochasticClassifier(LinearClassifier):
             check_same_classes(classes, self.classes_)
             labels, _, n_class_rows = read_labels(y, rows.shape[0], self.classes_)
             if isinstance(labels, Indicator) != self.multilabel_:
-                raise ValueError("y must stay of one kind: labels, or an indicator matrix")
+                raise ValueError(
+                    "y must be of the same kind in all calls: labels, or an indicator matrix"
+                )
         labels, n_class_rows = self._decomposition().read(labels, n_class_rows)
         if first:
             self._start(labels, n_class_rows)
@@ -162,12 +164,12 @@ class StochasticClassifier(LinearClassifier):
     def _say(self, ending: Ending, weights: Weights) -> None:
         if not np.isfinite(self.coef_).all() or self._diverged(weights):
             warn(
-                f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, far above that "
-                f"of w = 0): {self.tamer}",
+                f"the fit diverged (objective {self.trace_[-1]['objective']:.3g}, far above the "
+                f"value at w = 0): {self.tamer}",
                 ConvergenceWarning,
             )
         elif ending == "interrupted":
-            warn(f"interrupted after {self.n_iter_} passes of {self.passes}", ConvergenceWarning)
+            warn(f"interrupted after {self.n_iter_} of {self.passes} passes", ConvergenceWarning)
 
     def _diverged(self, weights: Weights) -> bool:
         """Is the last pass's objective far above that of w = 0?  (On few rows it may be above.)"""
@@ -176,7 +178,7 @@ class StochasticClassifier(LinearClassifier):
         return not self.trace_[-1]["objective"] <= 10 * typical * (max(start, 0.0) + 1.0)
 
     def _after(self, solver: Descent, seed: int, passes: int = 1) -> float:
-        """The objective on a sample after so many passes over it; the seed gives the order."""
+        """The objective on a sample after `passes` passes over it; the seed gives the order."""
         state: Any = solver.init(np.random.default_rng(seed))
         for _ in steps(solver, state, passes):  # type: ignore[misc]
             pass
@@ -196,14 +198,14 @@ class StochasticClassifier(LinearClassifier):
         raise NotImplementedError
 
     def _choose(self, data: StochasticData) -> None:
-        """Rates and the like that are found on the first rows and kept, `name_`."""
+        """Set what is estimated from the rows of the first call and then kept: rates, `name_`."""
         raise NotImplementedError
 
     def _solver(self, data: StochasticData) -> Descent:
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise on a parameter that cannot be."""
+        """Raise an error for an invalid parameter."""
         check_positive("passes", self.passes, kind=Integral)
         check_choice("objective", self.objective, ("estimate", "exact"))
         self._decomposition().check()
@@ -218,11 +220,11 @@ class StochasticClassifier(LinearClassifier):
 
     @available_if(_has_posterior)
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """P(class | x), rows summing to 1; for multi-label models each class's own probability."""
+        """P(class | x); rows sum to 1, except for multi-label models."""
         return self._predict_proba(X)
 
     def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
-        """score_c = logit f(h_c) + ln(M_c / N_c); a loss without posterior keeps its h_c."""
+        """score_c = logit f(h_c) + ln(M_c / N_c); without a posterior f, h_c is used as it is."""
         self._decomposition().calibrate(S)
         S += self.prior_shift_
         return S

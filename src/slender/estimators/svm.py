@@ -1,4 +1,4 @@
-"""What the two dual solvers of the multi-class SVM share: reading, the duality gap, keeping."""
+"""What the two SVM estimators share: reading data, the duality gap, keeping the model."""
 
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -30,12 +30,12 @@ class Examples(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Rows that count."""
+        """Number of rows of positive weight."""
         return int(np.count_nonzero(self.weight))
 
     @property
     def total(self) -> float:
-        """Σ c_i: how many rows they stand for."""
+        """Σ c_i: the number of rows, counted with their weights."""
         return float(self.weight.sum())
 
 
@@ -43,7 +43,7 @@ class SVMClassifier(LinearClassifier):
     """Base of LaRankClassifier and BCFWClassifier: a duality gap after each pass.
 
     The intercept is the weight of a constant column as large as a typical row, and penalised, as
-    in LIBLINEAR: an unpenalised one would tie the dual coefficients of all examples together.
+    in LIBLINEAR: an unpenalised one would couple the dual coefficients of all examples.
     """
 
     passes: int
@@ -82,7 +82,7 @@ class SVMClassifier(LinearClassifier):
         return Examples(rows, class_index, weight)
 
     def _constant(self, sq: NDArray[np.float64], examples: Examples) -> float:
-        """The constant column: the root mean square norm of the rows, by their weights."""
+        """The value of the constant column: the weighted root mean square norm of the rows."""
         if not self.fit_intercept:
             return 0.0
         shares = examples.weight / examples.total
@@ -98,7 +98,7 @@ class SVMClassifier(LinearClassifier):
         return ending
 
     def _say(self, ending: Ending) -> None:
-        """A warning, where the fit did not end as it should, with what to change."""
+        """Warn if the fit ended before the gap was small enough, and say what to change."""
         wanted = -np.inf if self.tol is None else self.tol * self.objective_
         if ending == "stopped" or self.gap_ <= wanted:
             return
@@ -115,6 +115,8 @@ class SVMClassifier(LinearClassifier):
             message = f"{reached}: raise passes={self.passes}, or tol={self.tol}"
         else:
             float32 = self.coef_.dtype == np.float32
-            other = "X as float64" if float32 else "columns of like size (StandardScaler)"
-            message = f"{reached}: rounding allows no better; raise tol={self.tol}, or give {other}"
+            other = "give X as float64" if float32 else "scale the columns (StandardScaler)"
+            message = (
+                f"{reached}: rounding prevents a smaller gap; raise tol={self.tol}, or {other}"
+            )
         warn(message, ConvergenceWarning)

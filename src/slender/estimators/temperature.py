@@ -1,9 +1,10 @@
-"""The temperature of least log loss on held-out rows: softmax(scores / temperature).
+"""The temperature with the lowest log loss on held-out rows: softmax(scores / temperature).
 
-The loss is convex in 1/temperature.  It has its minimum at no finite place where every row is
-right (the surer, the better) or where scores say nothing; near such cases one row more or less
-would move it by any factor.  n times the loss's second derivative in ln(temperature) is the
-information the rows have on it, and the standard error of the logarithm is its root's inverse.
+The loss is convex in 1/temperature.  It has no minimum at a finite temperature if every row is
+classified correctly (then smaller is always better) or if the scores carry no information.  Near
+such cases, one more or one fewer row could change the minimum by any factor.  n times the second
+derivative of the loss in ln(temperature) is the information that the rows have about it, and
+1/sqrt(information) is the standard error of ln(temperature).
 """
 
 from math import exp, inf, log
@@ -23,7 +24,7 @@ PRECISION = 1e-3  # of ln(temperature)
 
 
 def temperature(held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]) -> float:
-    """The temperature; 1, with a warning, where these rows cannot tell it."""
+    """The temperature; 1, with a warning, if these rows do not determine it."""
 
     def loss(place: float) -> float:
         if abs(place) > FARTHEST:
@@ -42,7 +43,7 @@ def temperature(held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]) -> float:
         return exp(best)
     wrong = round(n * (1.0 - measure(*held_out, W, b)["top1"]))
     warn(
-        f"{n} held-out rows, of which {wrong} are wrong, cannot tell the temperature: it stays 1; "
-        "hold out more rows (validation=0.3)"
+        f"{n} held-out rows, of which {wrong} are misclassified, do not determine the temperature: "
+        "it stays 1; hold out more rows (validation=0.3)"
     )
     return 1.0

@@ -28,9 +28,9 @@ class TraceNormClassifier(LowRankClassifier):
 
         lambda1 ‖W‖_* + lambda2 ‖W‖² + 1/n Σ_i c_i (ln Σ_c exp s_ic - s_iy),    s = W x + b
 
-    ‖W‖_* being the sum of W's singular values, by rank-one descent (slender/solvers/rankone.py),
-    until the objective is proved to be within `tol` of its minimum.  Classes then share a few
-    directions of the features: W = V diag(theta) Uᵀ.
+    where ‖W‖_* is the sum of the singular values of W, by rank-one descent
+    (slender/solvers/rankone.py), until the objective is proved to be within `tol` of its minimum.
+    All classes then share a few directions of the features: W = V diag(theta) Uᵀ.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class TraceNormClassifier(LowRankClassifier):
     pairs : int, default 32
         Singular pairs to add in a step; Harchaoui et al. 2012 add one.
     turn : bool, default True
-        Turn the atoms as well as weighing them (step 5 of the solver); otherwise it is the
-        algorithm of Harchaoui et al. 2012, which reads the data more often.
+        Optimise the directions of the atoms as well as their weights (step 5 of the solver);
+        otherwise only the weights, as Harchaoui et al. 2012, which takes more passes.
     class_weight : dict, "balanced" or None, default None
         Multiplies the weight of each row by that of its class; "balanced" gives every class the
         same total weight.
@@ -65,20 +65,20 @@ class TraceNormClassifier(LowRankClassifier):
     U_, theta_, V_ : arrays (n_features, rank_), (rank_,), (n_classes, rank_)
         Singular vectors and values of W.  The model is stored and applied in this form.
     rank_ : int
-    coef_ : array (n_classes, n_features), made on demand; (1, n_features) for two classes
+    coef_ : array (n_classes, n_features), computed when asked for; (1, n_features) for two classes
     intercept_, classes_, n_features_in_
     lambda1_, lambda1_max_ : float
-        What was used; and from where on W = 0.
+        The lambda1 used; and the value above which W = 0.
     gap_, objective_ : float
-        objective - minimum is at most gap_ (slender/problem/tracenorm.py).
+        objective_ is at most gap_ above the minimum (slender/problem/tracenorm.py).
     n_iter_ : int
-        Times X was read.
+        How many times X was read.
     trace_ : list of dict
-        A record a step: seconds, passes, objective, gap, rank.
+        One record per step: seconds, passes, objective, gap, rank.
 
     Notes
     -----
-    Ctrl-C ends the fit early with a warning and keeps what was reached.
+    Ctrl-C ends the fit early, with a warning, and keeps the model so far.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class TraceNormClassifier(LowRankClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TraceNormClassifier":
-        """Fit to the certified optimum."""
+        """Fit until the duality gap is at most `tol` times the objective."""
         self._check()
         clock = Clock()
         with clock, one_blas_thread():
@@ -155,15 +155,16 @@ class TraceNormClassifier(LowRankClassifier):
         alpha: float | None = None,
         validation: Any = 0.1,
     ) -> Any:
-        """A grid of penalties with this estimator's other settings: a fitted TraceNormProbe.
+        """A TraceNormProbe with this estimator's other settings, fitted.
 
-        Its path_ has a record for each pair, its models_ the factors; it has chosen a pair and
-        fitted it.  Callbacks see each pair, as a probe's do.
+        Its path_ has one record per pair of penalties, its models_ the factors; the probe itself is
+        the model of the chosen pair.  Callbacks are called after each pair.
         """
         if self.epsilon is not None:
             raise ValueError(
-                f"epsilon={self.epsilon!r}: a path stops by tol, since one threshold cannot serve "
-                "penalties decades apart: use epsilon=None here, or fit, penalty by penalty"
+                f"epsilon={self.epsilon!r}: the fits of a path stop by tol, because one epsilon "
+                "does not suit penalties that differ by decades: use epsilon=None, or call fit for "
+                "each penalty"
             )
         replaced = ("lambda1", "lambda2", "epsilon")
         settings = {name: of for name, of in self.get_params().items() if name not in replaced}
@@ -181,8 +182,8 @@ class TraceNormClassifier(LowRankClassifier):
         if self.lambda1_ >= self.lambda1_max_:
             answer = "the most frequent class" if self.fit_intercept else "the same class"
             warn_unproved(
-                f"lambda1={self.lambda1_:.4g} is not below lambda1_max_={self.lambda1_max_:.4g}: "
-                f"W = 0 is the optimum and every row gets {answer}; use a smaller lambda1"
+                f"lambda1={self.lambda1_:.4g} is not below lambda1_max_={self.lambda1_max_:.4g}, "
+                f"so W = 0 is the optimum and every row gets {answer}; use a smaller lambda1"
             )
         elif ending != "stopped" and not solver.proved(state):
             interrupted = "interrupted: " if ending == "interrupted" else ""
@@ -197,7 +198,7 @@ def check_penalties(lambda1: Any, lambda2: Any) -> None:
     check_positive("lambda2", lambda2, zero=True)
     if isinstance(lambda1, Real) and lambda1 == 0:
         raise ValueError(
-            "lambda1=0 leaves no trace norm; use LogisticClassifier(C=1/(2 n lambda2)), "
+            "lambda1=0 means no trace norm; use LogisticClassifier(C=1/(2 n lambda2)), "
             "which minimises the same objective"
         )
     if lambda1 is not None:

@@ -1,4 +1,4 @@
-"""TraceNormProbe: both penalties of the trace norm chosen along a path, on rows kept aside."""
+"""TraceNormProbe: both penalties of the trace norm, chosen along a path on held-out rows."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -37,14 +37,15 @@ PENALTIES = ("lambda1", "lambda2")
 class TraceNormProbe(LowRankClassifier):
     """TraceNormClassifier with lambda1 and lambda2 chosen by validation.
 
-    Walks a grid of penalties from strong to weak, every pair warm-started from its neighbour, then
+    Tries a grid of penalties from strong to weak, each pair warm-started from its neighbour, then
     fits the pair that did best on the held-out rows to all rows.
 
     Parameters
     ----------
     n_lambda1 : int, default 10
         Number of values of lambda1, evenly in the logarithm from the value above which W = 0
-        (`lambda1_max_`) to 0.01 of it, and on at the same ratio until validation has turned.
+        (`lambda1_max_`) to 0.01 of it, and further at the same ratio until the validation figures
+        have become worse.
     n_lambda2 : int, default 10
         Number of values of lambda2, evenly in the logarithm from 1e-2 to 1e-6.
     alpha : float between 0 and 1, or None, default None
@@ -75,16 +76,16 @@ class TraceNormProbe(LowRankClassifier):
     Attributes
     ----------
     lambda1_, lambda2_ : float
-        The pair that `select` chose, the first of equals on the path.
+        The pair that `select` chose; the first one on the path if several are equally good.
     lambda1_max_ : float
-        Of the training part.
+        On the training part (with folds: the largest of them), the lambda1 above which W = 0.
     path_ : list of dict
-        For each pair: lambda1, lambda2, objective, gap, rank, trace_norm, top1, top5,
-        mean_per_class and log_loss on the held-out rows with standard errors, passes, seconds.
-        Folds are averaged, as in LinearProbe; `folds_` has each.
+        One record per pair: lambda1, lambda2, objective, gap, rank, trace_norm, passes, seconds;
+        and on the held-out rows top1, top5, mean_per_class, log_loss and their standard errors.
+        With folds it has means, as in LinearProbe, and `folds_` has the records of each fold.
     models_ : list of Factors (U, theta, V, b)
         The model of each pair on the (first) training part, in factored form; b are the scores of
-        that part's mean row.
+        the mean row of that part.
     U_, theta_, V_, rank_, coef_, intercept_, classes_, gap_, objective_, n_iter_, trace_
         Of the final fit, as in TraceNormClassifier.
 
@@ -142,7 +143,7 @@ class TraceNormProbe(LowRankClassifier):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> "TraceNormProbe":
-        """Walk the path, choose the penalties, fit them; `groups` go to the splitter."""
+        """Fit the path, choose the penalties, fit the final model; `groups` go to the splitter."""
         self._check()
         choice, rng = self._choice(), generator(self.random_state)
         rows = read_rows(self, X, reset=True)
@@ -173,7 +174,7 @@ class TraceNormProbe(LowRankClassifier):
         return Choice(self.validation, self.shots, self.refit, self.select)
 
     def _walk(self, folds: list[RankOneFold], rng: np.random.Generator) -> bool:
-        """path_ and models_; whether Ctrl-C ended it."""
+        """Set path_ and models_; return whether Ctrl-C ended the path."""
         path = Path(folds, grid(self._walk_lambda1(), self._read_lambda2s()))
         state = path.init(rng)
         self.path_, self.folds_, self.models_ = state.path, state.folds, folds[0].models
@@ -216,7 +217,7 @@ class TraceNormProbe(LowRankClassifier):
             warn_unproved(f"{what}: {self._advice(state.stalled, problem.rows.dtype)}")
 
     def _walk_lambda1(self) -> Iterator[float]:
-        """From strong to weak; past the last of its own values until validation has turned."""
+        """lambda1 from strong to weak; our own values go on until validation gets worse."""
         if self.lambda1s is not None:
             yield from read_values("lambda1s", self.lambda1s)[::-1]
             return
@@ -230,7 +231,7 @@ class TraceNormProbe(LowRankClassifier):
             yield smallest
 
     def _goes_on(self, lambda1: float) -> bool:
-        """Below this lambda1 of our own range: has validation not turned, nor come to rest?"""
+        """Is it worth going below this lambda1, since validation still gets better?"""
         if self.alpha is not None or self.n_lambda1 == 1 or lambda1 <= LEAST * self.lambda1_max_:
             return False
         best, before = self.path_[best_of(self.path_, self.select)], FAR * lambda1
@@ -269,4 +270,7 @@ class TraceNormProbe(LowRankClassifier):
         for name, values in given.items():
             read_values(name, values)
         if self.alpha is not None and len(given) == len(PENALTIES):
-            raise ValueError(f"lambda1s and lambda2s leave alpha={self.alpha!r} nothing to do")
+            raise ValueError(
+                f"alpha={self.alpha!r} has no effect if both lambda1s and lambda2s are given: "
+                "use alpha=None"
+            )

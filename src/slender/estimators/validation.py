@@ -1,4 +1,4 @@
-"""Reading what users give: X as rows, y as labels, weights; with errors they can act on."""
+"""Reading user input: X as rows, y as labels, weights; errors say what to change."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -22,14 +22,14 @@ from ..rows import Block, Rows, as_csr, as_rows, bfloat_bits
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
-    """X as a row store, its shape checked against what was fitted."""
+    """X as a row store; its number of features is checked against the fitted one."""
     if hasattr(X, "as_rows") or bfloat_bits(X) is not None:
         # compressed rows, of which scikit-learn would try to make an array; and bfloat16
         if len(X.shape) != 2:
             raise ValueError(f"Expected 2D array, got one of shape {tuple(X.shape)}")
         if X.shape[0] == 0:
             raise ValueError(
-                f"Found array with 0 sample(s) (shape={tuple(X.shape)}); give one at least"
+                f"Found array with 0 sample(s) (shape={tuple(X.shape)}); give at least one row"
             )
         _check_n_features(estimator, X, reset=reset)
         return as_rows(X)
@@ -42,12 +42,12 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
 
 
 def check_finite(rows: Rows) -> None:
-    """Raise at the first NaN or infinity of all rows."""
+    """Raise an error at the first NaN or infinity of all rows."""
     rows.each_block(lambda lo, hi, block: check_block(block, lo))
 
 
 def check_block(block: Block, lo: int) -> None:
-    """Raise at the first NaN or infinity, naming its row (the block's first is lo) and column."""
+    """Raise an error at the first NaN or infinity, with its row and column; lo is the first row."""
     bad = block.first_bad()
     if bad is not None:
         i, j, value = bad
@@ -59,7 +59,7 @@ def check_block(block: Block, lo: int) -> None:
 
 
 def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[Any], int]:
-    """(labels, classes, class rows of the model) from one class per row or an indicator matrix."""
+    """(labels, classes, number of rows of W) from one class per row or an indicator matrix."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if sparse.issparse(y):
@@ -82,7 +82,7 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
             )
         return Indicator(Y), names, Y.shape[1]
     if kind == "multiclass-multioutput":
-        raise ValueError("y has several columns of more than two values; fit one model a column")
+        raise ValueError("y has several columns of more than two values; fit one model per column")
     y = column_or_1d(y, warn=True)
     check_length(len(y), n)
     names, class_index = np.unique(y, return_inverse=True)
@@ -103,50 +103,50 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
 
 
 def _column_names(y: Any, count: int) -> NDArray[Any]:
-    """Of an indicator matrix: a frame's own, where they are strings, else their places."""
+    """Column names of an indicator data frame, if they are strings; else 0, 1, ..."""
     names = list(getattr(y, "columns", ()))
     if not names or not all(isinstance(name, str) for name in names):
         return np.arange(count)
     if len(set(names)) < len(names):
-        raise ValueError("y has two columns of one name; a class needs a name of its own")
+        raise ValueError("y has two columns of the same name; give every class a different name")
     return np.array(names)
 
 
 def read_indicator(y: Any) -> NDArray[np.bool_]:
-    """Which classes each row has, from a matrix of 0 and 1."""
+    """The classes of each row, from a matrix of 0 and 1."""
     Y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
     if not ((Y == 0) | (Y == 1)).all():
         found = np.unique(Y)
         values = " and ".join(map(shown, found)) if len(found) < 3 else "other numbers"
         raise ValueError(
-            f"y is a matrix of {values}; an indicator matrix has 1 where a row has the class and "
-            f"0 where it has not, here perhaps (y == {shown(found[-1])}).astype(int)"
+            f"y is a matrix of {values}; an indicator matrix has 1 if the row has the class, else "
+            f"0: perhaps (y == {shown(found[-1])}).astype(int)"
         )
     return np.ascontiguousarray(Y, dtype=bool)
 
 
 def read_class_index(estimator: Any, y: Any, n: int, classes: Any = None) -> NDArray[np.int32]:
-    """One class per row, by its index; the estimator's classes_ are set."""
+    """The index of the class of each row; sets classes_ of the estimator."""
     labels, estimator.classes_, _ = read_labels(y, n, classes)
     if isinstance(labels, Indicator):
         raise ValueError(
             f"y is an indicator matrix, but {type(estimator).__name__} gives each row one class; "
-            "use SLNDClassifier or SGDClassifier for several"
+            "use SLNDClassifier or SGDClassifier for several classes per row"
         )
     return labels.class_index
 
 
 def check_same_classes(given: Any, classes: NDArray[Any]) -> None:
-    """Raise where a later call of partial_fit names other classes than those it goes on with."""
+    """Raise an error if a later call of partial_fit is given other classes than the first."""
     if given is not None and not np.array_equal(np.unique(given), classes):
         raise ValueError(
-            f"partial_fit: classes={np.unique(given).tolist()} are not those of the calls before, "
-            f"{classes.tolist()}: leave classes away, or begin anew with a clone"
+            f"partial_fit: classes={np.unique(given).tolist()} are not those of earlier calls, "
+            f"{classes.tolist()}: remove classes, or start again with a clone"
         )
 
 
 def shown(value: Any) -> str:
-    """A label or a setting as its user wrote it: 'cat' or 3, not np.int64(3)."""
+    """A label or a setting as the user wrote it: 'cat' or 3, not np.int64(3)."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
@@ -165,10 +165,10 @@ def read_weights(
     classes: NDArray[Any],
     n_class_rows: int,
 ) -> Weights:
-    """Example weights, and per class row those of its positives and its negatives.
+    """Weights of the examples, and for each row of W those of its positives and its negatives.
 
-    As in scikit-learn's SGDClassifier: in a multi-class problem a class's weight is that of its
-    positives, the rest counting 1; in a binary problem each class has its own.
+    As in scikit-learn's SGDClassifier: in a multi-class problem the weight of a class applies to
+    its positives, and its negatives have weight 1; in a binary problem each class has its weight.
     """
     n = rows.shape[0]
     example = np.ones(n, rows.dtype)
@@ -194,7 +194,7 @@ def read_weights(
 
 
 def read_sample_weight(sample_weight: Any, rows: Rows) -> NDArray[Any] | None:
-    """Weights in float64, none negative; None where none were given."""
+    """Non-negative weights in float64; None if none were given."""
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
@@ -209,7 +209,7 @@ def row_weights(
     class_index: NDArray[np.int32],
     classes: NDArray[Any],
 ) -> NDArray[np.float64]:
-    """The weight of each row times its class's, where every row has one class."""
+    """The weight of each row times that of its class, if every row has one class."""
     weight = np.ones(len(class_index)) if sample_weight is None else sample_weight
     if class_weight is None:
         return weight
@@ -220,7 +220,7 @@ def row_weights(
 
 
 def check_positive(name: str, number: Any, kind: type = Real, zero: bool = False) -> None:
-    """Raise unless the parameter is a number above zero (or at least zero)."""
+    """Raise an error unless the parameter is a number > 0 (or >= 0)."""
     of_kind = isinstance(number, kind) and not isinstance(number, bool)
     if not of_kind or not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         bound = ">= 0" if zero else "> 0"
@@ -229,13 +229,13 @@ def check_positive(name: str, number: Any, kind: type = Real, zero: bool = False
 
 
 def check_choice(name: str, given: Any, choices: tuple[Any, ...]) -> None:
-    """Raise unless the parameter is one of the choices."""
+    """Raise an error unless the parameter is one of the choices."""
     if given not in choices:
         raise ValueError(f"{name}={shown(given)} must be one of {list(choices)}")
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """One generator a fit, from a seed, a RandomState or a Generator."""
+    """The random generator of a fit, from a seed, a RandomState or a Generator."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)

@@ -2,17 +2,18 @@
 
     to_onnx(model)      onnx.ModelProto: float32 rows in; scores, label and probabilities out
     to_sklearn(model)   a fitted estimator of scikit-learn with the same predictions
-    to_torch(model)     nn.Linear, after a normalisation where the model has one
+    to_torch(model)     nn.Linear, after a normalisation if the model has one
     write(model, "onnx" | "sklearn" | "torch", file)
 
-A model that can be exported is a `ScoringModel`: s = W x + b, perhaps of x / ‖x‖, and a link that
-turns s into probabilities. What one-vs-rest models add to every score, the shift of the prior, goes
-into b; a loss that bends the scores (calibrated hinge, squared) has no W and b to give, and is
-refused. The temperature of a calibrated probe goes into W and b where the target has no other place
-for it (scikit-learn, torch): probabilities stay, scores are divided by it.
+A model that can be exported is a `ScoringModel`: scores s = W x + b, where x may be normalised
+first, and a link that converts s to probabilities.  The correction of the prior that one-vs-rest
+models add to every score is added to b.  Losses whose scores are not linear (calibrated hinge,
+squared) have no such W and b, and are refused.  In scikit-learn and torch, which have no place for
+the temperature of a calibrated probe, W and b are divided by it: probabilities stay the same,
+scores are divided by it.
 
-Multi-label models: ONNX gives an indicator matrix as label; torch one output a class, positive
-above 0; scikit-learn its OneVsRestClassifier.
+Multi-label models: in ONNX the label is an indicator matrix; in torch there is one output per
+class, positive above 0; in scikit-learn it is a OneVsRestClassifier.
 """
 
 from .files import write as write

@@ -13,7 +13,7 @@ from .torch import torch_bytes
 
 
 class Target(NamedTuple):
-    """A tool: the suffix of its files, what is in one, and the packages it takes to write it."""
+    """A tool: the suffix of its files, their content, and the packages needed to write them."""
 
     suffix: str
     content: Callable[[Any], bytes]
@@ -40,18 +40,18 @@ TARGETS = {
 
 
 def write(model: Any, to: str, path: PathLike) -> None:
-    """Write a model for another tool, whole or not at all."""
+    """Write a model for another tool; a failure leaves no partial file."""
     check_target(to, path)
     content = TARGETS[to].content(model)
     write_whole(path, lambda temporary: temporary.write_bytes(content))
 
 
 def check_target(to: str, path: PathLike) -> None:
-    """Raise if there is no such target, its packages are missing or the file's name misleads."""
+    """Raise an error for an unknown target, missing packages or a file name with a wrong suffix."""
     if to not in TARGETS:
         raise ValueError(f"cannot export to {to!r}; choose one of {', '.join(TARGETS)}")
     target = TARGETS[to]
     if Path(path).suffix.lower() != target.suffix:
-        raise ValueError(f"{path}: a model for {to} is a {target.suffix} file; name it so")
+        raise ValueError(f"{path}: a file for {to} must have the suffix {target.suffix}; rename it")
     for package in target.packages:
         check(package, f"export to {to}")

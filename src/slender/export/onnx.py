@@ -16,16 +16,16 @@ MAX_BYTES = 2**31 - 2**20  # protobuf's limit, and room for the rest of the grap
 def to_onnx(model: Any) -> Any:
     """An onnx.ModelProto.  Input `X` float32 (n, d); outputs:
 
-    scores          what decision_function gives: (n, C), or (n,) for two classes
-    label           the class itself, (n,): int64, string, double or bool as the classes are;
+    scores          the result of decision_function: (n, C), or (n,) for two classes
+    label           the class, (n,): int64, string, double or bool, like the classes;
                     for multi-label models the indicator, (n, C) int64
-    probabilities   (n, C), where the model has them
+    probabilities   (n, C), if the model has them
     """
     onnx = need("onnx", "export to onnx")
     form = linear(model)
     if form.W.size * 4 > MAX_BYTES:
         raise ValueError(
-            f"the weights take {form.W.size * 4 / 2**30:.1f} GB and an ONNX file holds 2 at most; "
+            f"the weights take {form.W.size * 4 / 2**30:.1f} GB, but an ONNX file holds at most 2; "
             "export to torch or sklearn"
         )
     graph = _Graph(onnx)
@@ -60,7 +60,7 @@ class _Graph:
         return name
 
     def unit_rows(self, X: str) -> str:
-        """x / ‖x‖; a row of zeros stays zero."""
+        """x / ‖x‖; all-zero rows stay zero."""
         self.constant("columns", np.array([1]))
         self.constant("tiny", np.array(np.finfo(np.float32).tiny))
         self.node("ReduceL2", [X, "columns"], "norm", keepdims=1)
@@ -125,6 +125,6 @@ class _Graph:
 
 
 def _portable(classes: NDArray[Any]) -> NDArray[Any]:
-    """The classes in one of the four types of ONNX labels."""
+    """The classes as one of the four label types of ONNX."""
     wide = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
     return classes.astype(wide.get(classes.dtype.kind, object))

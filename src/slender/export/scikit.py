@@ -9,7 +9,7 @@ from .scoring import ScoringModel, linear
 
 
 def to_sklearn(model: Any) -> Any:
-    """A fitted estimator of scikit-learn; the same predictions, scores and probabilities.
+    """A fitted estimator of scikit-learn with the same predictions, scores and probabilities.
 
     softmax             LogisticRegression
     one-vs-rest         SGDClassifier with loss="log_loss" or "hinge": one matrix, σ(s) / Σ σ(s)

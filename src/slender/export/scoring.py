@@ -1,4 +1,4 @@
-"""What a linear model computes, told apart from how slender keeps it."""
+"""What a linear model computes, independent of how slender stores it."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -22,8 +22,9 @@ LINKS: dict[str, Link] = {
 class ScoringModel(NamedTuple):
     """What a linear model computes.
 
-    link: how scores become probabilities.  "softmax"; "sigmoid", each class's own, made to sum to
-    1 unless multi-label; or None.  A binary model has one score, and both mean the same for it.
+    link: how scores become probabilities.  "softmax"; "sigmoid" for each class separately,
+    normalised to sum 1 unless multi-label; or None.  A binary model has one score, for which both
+    links mean the same.
     """
 
     W: NDArray[Any]  # (C, d); (1, d) for two classes
@@ -39,23 +40,23 @@ class ScoringModel(NamedTuple):
         return len(self.W) == 1 and not self.multilabel
 
     def tempered(self) -> "ScoringModel":
-        """The temperature inside W and b."""
+        """The same model with W and b divided by the temperature."""
         T = self.temperature
         return self._replace(W=self.W / self.W.dtype.type(T), b=self.b / T, temperature=1.0)
 
 
 def linear(model: Any) -> ScoringModel:
-    """The linear form of a fitted model, or the reason why it has none."""
+    """The scoring model of a fitted estimator; an error if it has none."""
     if not isinstance(model, LinearClassifier):
-        raise ValueError(f"{type(model).__name__} is no linear classifier of slender")
+        raise ValueError(f"{type(model).__name__} is not a linear classifier of slender")
     check_is_fitted(model)
     b = np.broadcast_to(model.intercept_, len(model.coef_)).astype(np.float64)
     link: Link = model.link
     if isinstance(model, StochasticClassifier):
         if model.loss not in LINKS:
             raise ValueError(
-                f"a model of loss={model.loss!r} cannot be exported, its scores are not linear "
-                "in the features: fit with loss='logistic'"
+                f"a model of loss={model.loss!r} cannot be exported, because its scores are not "
+                "linear in the features: fit with loss='logistic'"
             )
         link = LINKS[model.loss]
         b += model.prior_shift_

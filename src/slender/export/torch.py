@@ -1,4 +1,4 @@
-"""A model as a layer of torch, or as the two tensors of one in a safetensors file."""
+"""A model as a layer of torch, or as the two tensors of such a layer in a safetensors file."""
 
 import json
 from typing import Any
@@ -13,10 +13,10 @@ from .scoring import ScoringModel, linear
 
 
 def to_torch(model: Any) -> Any:
-    """nn.Linear in float32 with one output a class, also for two: argmax is the class's place.
+    """nn.Linear in float32 with one output per class, also for two: argmax is the class's index.
 
     Two classes with the score s get -s/2 and +s/2, so that softmax gives the probabilities.
-    Where the model normalises its rows: nn.Sequential of a normalisation and the layer.
+    If the model normalises its rows: nn.Sequential of a normalisation and the layer.
     """
     torch = need("torch", "export to torch")
     weight, bias = _torch_arrays(linear(model))
@@ -26,7 +26,7 @@ def to_torch(model: Any) -> Any:
         return layer
 
     class Normalize(torch.nn.Module):  # type: ignore[misc, name-defined]
-        """x / ‖x‖; a row of zeros stays zero."""
+        """x / ‖x‖; all-zero rows stay zero."""
 
         def forward(self, x: Any) -> Any:
             return torch.nn.functional.normalize(x, dim=-1)
@@ -35,7 +35,7 @@ def to_torch(model: Any) -> Any:
 
 
 def torch_bytes(model: Any) -> bytes:
-    """`weight` and `bias` as nn.Linear has them; the classes and the normalisation as metadata."""
+    """`weight` and `bias` of nn.Linear, with the classes and the normalisation as metadata."""
     from safetensors.numpy import save  # noqa: PLC0415
 
     form = linear(model)
