@@ -1,13 +1,11 @@
-"""python -m benchmarks.classes: thousands of classes, a few rows each.
+"""python -m benchmarks.classes: thousands of classes, a few rows of each.
 
 Gaussian blobs, unit noise around centres drawn from N(0, I), d = 64.  How the seconds of a fit grow
-with the classes, at a fixed number of rows in all and at a fixed number of rows a class (where the
-rows' scores alone, n x C, grow with the square of the classes); scikit-learn's L-BFGS to the same
-objective; peak memory of one large fit.
+with the classes, at a fixed number of rows in all and at a fixed number of rows of each class
+(where the rows' scores alone, n x C, grow with the square of the classes); scikit-learn's L-BFGS to
+the same objective; peak memory of one large fit.
 """
 
-import json
-import sys
 import tracemalloc
 from statistics import median
 from typing import Annotated, Any
@@ -15,15 +13,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 
 import slender
+from slender.lab.datasets import Dataset
+from slender.lab.measures import exponent
+from slender.lab.repeats import ranged, spread
 from slender.solvers.loop import Clock
 
 from . import command, machine
-from .objective import Linear, Task, multinomial
-from .scaling import slope
+from .objective import Task, linear, multinomial
 
 CLASSES = (100, 300, 1000, 3000, 10_000, 20_000)
 D = 64
@@ -43,27 +42,27 @@ def logistic() -> Any:
     return slender.LogisticClassifier(C=1.0, random_state=0)
 
 
-def growth(rows_a_class: int | None, rows: int, classes: tuple[int, ...]) -> dict[str, Any]:
-    """Seconds over classes; `rows_a_class` None: `rows` in all."""
+def growth(rows_of_each: int | None, rows: int, classes: tuple[int, ...]) -> dict[str, Any]:
+    """Seconds over classes; `rows_of_each` None: `rows` in all."""
     found = []
     for C in classes:
-        X, y = blobs(C, rows_a_class or max(1, rows // C), D)
+        X, y = blobs(C, rows_of_each or max(1, rows // C), D)
         taken, model = machine.timed(logistic, X, y, 3 if len(y) * C < 10**8 else 1)
         found.append({"classes": C, "rows": len(y), "seconds": taken, "passes": model.n_iter_})
-        print(f"{C} classes, {len(y)} rows: {median(taken):.2f} s", file=sys.stderr, flush=True)
-    return {"fits": found, "slope": slope(list(classes), [median(one["seconds"]) for one in found])}
+        command.say(f"{C} classes, {len(y)} rows: {median(taken):.2f} s")
+    return {"fits": found, "slope": exponent(classes, [median(one["seconds"]) for one in found])}
 
 
 def race(C: int, rows: int, repeats: int) -> dict[str, Any]:
-    """slender to its proof; scikit-learn with as many iterations as it needs to get as low."""
+    """slender until its proof; scikit-learn with as many iterations as it needs to get as low."""
     X, y = blobs(C, rows, D)
-    task = Task(slender.lab.datasets.Dataset(X, y, X, y), 1.0)
+    task = Task(Dataset(X, y, X, y), 1.0)
     taken, model = machine.timed(logistic, X, y, repeats)
-    goal = multinomial(Linear(model.coef_, model.intercept_, model.classes_), task)
+    goal = multinomial(linear(model), task)
     for most in ITERATIONS:
         with Clock() as clock:
             rival = LogisticRegression(C=1.0, tol=0.0, max_iter=most).fit(X, y)
-        reached = multinomial(Linear(rival.coef_, rival.intercept_, rival.classes_), task)
+        reached = multinomial(linear(rival), task)
         if reached <= goal:
             break
     ratio = clock.seconds / median(taken)
@@ -92,35 +91,36 @@ def main(
     json_file: command.Json = None,
 ) -> None:
     """Thousands of classes: exponents, scikit-learn to the same objective, memory."""
-    console = Console(width=command.WIDTH)
-    results: dict[str, Any] = {"machine": machine.describe()}
-    parts = command.names(only, dict.fromkeys(("growth", "race", "memory")), "part")
+    results: dict[str, Any] = {}
+    parts = command.names(only, ("growth", "race", "memory"), "part")
     machine.timed(logistic, *blobs(300, 3, D))  # compiles the kernels
     classes = tuple(C for C in CLASSES if most >= C)
     if "growth" in parts:
         fixed = results["fixed rows"] = growth(None, 40_000, classes)
-        console.print(f"40,000 rows, {classes} classes: exponent {fixed['slope']:.2f}")
-        a_class = results["rows a class"] = growth(5, 0, classes)
-        console.print(f"5 rows a class, {classes} classes: exponent {a_class['slope']:.2f}")
+        command.show(f"40,000 rows, {classes} classes: exponent {shown(fixed)}")
+        of_each = results["rows of each class"] = growth(5, 0, classes)
+        command.show(f"5 rows of each class, {classes} classes: exponent {shown(of_each)}")
     if "race" in parts:
         for C, rows in ((2000, 10), (4000, 2)):
             one = race(C, rows, repeats)
             results.setdefault("race", []).append(one)
-            console.print(
-                f"{C} classes x {rows}: slender {median(one['slender']):.2f} s "
-                f"({min(one['slender']):.2f}-{max(one['slender']):.2f}), scikit-learn "
+            command.show(
+                f"{C} classes x {rows}: slender {ranged(spread(one['slender']))} s, scikit-learn "
                 f"{one['sklearn']:.1f} s, {one['iterations']} iterations"
                 f"{'' if one['there'] else ', not there'}: {one['ratio']:.1f}x"
             )
     if "memory" in parts:
         C, rows, d = (int(number) for number in large.split("x"))
         one = results["memory"] = memory(C, rows, d)
-        console.print(
+        command.show(
             f"{C} x {rows} x {d}: {one['seconds']:.0f} s, {one['passes']} passes, gap "
             f"{one['gap']:.1e}, {one['bytes'] / 2**30:.2f} GB above X"
         )
-    if json_file:
-        json_file.write_text(json.dumps(results, indent=1))
+    command.Benchmark("classes", json_file).save(results)
+
+
+def shown(growth: dict[str, Any]) -> str:
+    return "unknown" if growth["slope"] is None else f"{growth['slope']:.2f}"
 
 
 if __name__ == "__main__":

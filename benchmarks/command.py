@@ -1,25 +1,49 @@
-"""What the commands share: options, names checked, data sets loaded or skipped with a line."""
+"""What the commands share: options, data sets one after another, tables, documents."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from slender.lab.datasets import Dataset
+from slender.lab.catalogue import NAMES, MissingDataError, whole
+from slender.lab.datasets import Dataset, first_rows
+from slender.lab.documents import as_json, read, save
+from slender.lab.ledger import Ledger, checksum
+from slender.lab.repeats import Say
+from slender.lab.sources import fingerprint
 
-from .datasets import MissingDataError
-from .runner import DATASETS, QUICK_ROWS, first_rows
+from . import machine
+
+DATASETS = sorted(set(NAMES) - {"fashion-mnist"})  # mnist is one of its kind
+QUICK_ROWS = 2000
+WIDTH = 128  # of the tables, also where there is no terminal
+ASKED = ("benchmark", "dataset", "data", "options")  # what a result is known by
 
 Json = Annotated[Path | None, typer.Option("--json", help="Write all to this file.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="2,000 rows, one repeat: does it run? Not a figure.")
 ]
-WIDTH = 128  # of the tables, also where there is no terminal
+QuickMatrix = Annotated[
+    bool, typer.Option("--quick", help="A small matrix, one repeat. Not a figure.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Run only what the file of --json does not hold yet.")
+]
+Sets = Annotated[str, typer.Option(help="Names, separated by commas.")]
+Repeats = Annotated[int, typer.Option(min=1, help="Runs of each.")]
+Factor = Annotated[float, typer.Option(help="A rival may take this many times slender's seconds.")]
+MostSeconds = Annotated[float, typer.Option(help="But no run of a rival more than this.")]
+Work = Callable[[str, Dataset, Say], dict[str, Any]]
+Show = Callable[[str, dict[str, Any]], Iterable[Any]]
 
 
-def names(given: str, known: dict[str, Any], what: str) -> list[str]:
+def names(given: str, known: Iterable[str], what: str) -> list[str]:
     chosen = [name.strip() for name in given.split(",")]
     for name in chosen:
         if name not in known:
@@ -27,12 +51,102 @@ def names(given: str, known: dict[str, Any], what: str) -> list[str]:
     return chosen
 
 
-def load(given: str, quick: bool, console: Console) -> Iterator[tuple[str, Dataset]]:
+def say(line: str, name: str = "") -> None:
+    """Plain lines on stderr: the thread of a live display would compete with what is timed."""
+    print(f"{name}: {line}" if name else line, file=sys.stderr, flush=True)
+
+
+def show(*things: Any) -> None:
+    """Tables and sentences, on standard output."""
+    console = Console(width=WIDTH, highlight=False)
+    for thing in things:
+        console.print(thing, soft_wrap=isinstance(thing, str))
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
+) -> Table:
+    """With the first columns, of words, to the left and figures to the right."""
+    made = Table(title=title)
+    for place, column in enumerate(columns):
+        made.add_column(column, justify="left" if place < left else "right")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def shape_of(dataset: Dataset) -> list[int]:
+    """Rows, dimensions, classes."""
+    return [*dataset.X_train.shape, len(np.unique(dataset.y_train))]
+
+
+def sized(name: str, shape: Sequence[int]) -> str:
+    n, d, C = shape
+    return f"{name}: {n:,} × {d:,}, {C} classes"
+
+
+def load(given: str, quick: bool) -> Iterator[tuple[str, Dataset]]:
     """Each data set of a list of names, one at a time; `quick`: a few of its rows."""
     for name in names(given, DATASETS, "data set"):
         try:
-            dataset = DATASETS[name].load()
+            dataset = whole(name)
         except MissingDataError as reason:
-            console.print(f"{name} is skipped: {reason}")
+            show(f"{name} is skipped: {reason}")
             continue
         yield name, first_rows(dataset, QUICK_ROWS) if quick else dataset
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One call of a command, and the document that it writes."""
+
+    name: str
+    json_file: Path | None = None
+    quick: bool = False
+    resume: bool = False
+    packages: Sequence[str] = ()  # of rivals, whose versions belong to the result
+
+    def save(self, results: dict[str, Any]) -> None:
+        if self.json_file:
+            about = {"benchmark": self.name, "quick": self.quick, "pools": machine.pools()}
+            save(as_json({**about, **results}, None, *self.packages), self.json_file)
+
+    def over(
+        self, datasets: str, options: dict[str, Any], work: Work, report: Show = lambda *_: ()
+    ) -> dict[str, dict[str, Any]]:
+        """The work on each data set, saved after each of them: the whole may take hours.
+
+        `options` are all that a result depends on.
+        """
+        ledger = Ledger(ASKED, self._earlier(), self._keep)
+        results = {}
+        for name, dataset in load(datasets, self.quick):
+            known = {"benchmark": self.name, "dataset": name, "data": fingerprint(dataset)}
+            asked = {**known, "options": {**options, "quick": self.quick}}
+            found = ledger.get(asked)
+            if found is None:
+                with machine.Neighbours() as others:
+                    made = work(name, dataset, lambda line, name=name: say(line, name))
+                found = {**asked, "others": others.cores, **made}
+                ledger.add(found)
+            results[name] = found
+            show(*report(name, found), *machine.disturbed(name, found["others"]))
+        return results
+
+    def _keep(self, runs: list[dict[str, Any]]) -> None:
+        latest = {run["dataset"]: run for run in runs}
+        self.save({"checksum": checksum(list(latest.values())), "datasets": latest})
+
+    def _earlier(self) -> list[dict[str, Any]]:
+        """What the file to resume holds."""
+        if not self.resume:
+            return []
+        if self.json_file is None:
+            raise typer.BadParameter("--resume continues the file of --json; name it")
+        if not self.json_file.exists():
+            return []
+        held = read(self.json_file) or {}
+        runs = list(held.get("datasets", {}).values())
+        if held.get("benchmark") != self.name or held["checksum"] != checksum(runs):
+            raise typer.BadParameter(f"{self.json_file} is not as {self.name} wrote it")
+        return runs

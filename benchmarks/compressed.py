@@ -11,30 +11,28 @@ sizes fall as the spectrum of the planted data does.
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from slender import CompressedMatrix, LogisticClassifier, ProductQuantizer
 from slender.lab.datasets import planted
+from slender.lab.repeats import Say, by_turns, ranged, ratios, spread_of
 from slender.rows.lookup import CENTROIDS
 from slender.solvers.loop import Clock
 
 from . import command, machine
-from .memory import WARM_UP_ROWS, Peak
+from .memory import WARM_UP_ROWS, Peak, in_fresh_process, verdict
 from .memory_logistic import allowed
-from .runner import Say, spread
-from .tracenorm import shown
 
 KINDS = ("codes", "dense")
 N, D, N_CLASSES, D_SQ = 50_000, 4096, 100, 16
@@ -98,7 +96,7 @@ def measure_huge(n: int, d: int, n_classes: int) -> dict[str, Any]:
     def report(record: dict[str, float], weights: Any) -> None:
         gap = record["gap"] / record["objective"]
         line = f"{record['seconds']:,.0f} s, {record['passes']:.0f} passes, gap {gap:.1e}"
-        print(f"huge: {line}", file=sys.stderr, flush=True)
+        command.say(line, "huge")
 
     return measure(X[:n], y[:n], X[n:], y[n:], C["huge"], 0, [report])
 
@@ -113,7 +111,6 @@ def measure(
     model = LogisticClassifier(C, callbacks=callbacks, random_state=seed)
     with machine.Neighbours() as others, Peak() as peak, Clock() as clock:
         model.fit(X, y)
-    resident, allocated = (peak.most - peak.before).tolist()
     n_classes = len(model.classes_)
     return {
         "shape": [*X.shape, n_classes],
@@ -123,19 +120,10 @@ def measure(
         "gap": model.gap_ / model.objective_,
         "top1": float(model.score(X_test, y_test)),
         "rows_bytes": X.codes.nbytes if isinstance(X, CompressedMatrix) else X.nbytes,
-        "allocated_bytes": allocated,
-        "resident_bytes": resident,
+        **peak.above,
         "allowed_bytes": allowed(X.shape[1], n_classes),
         "others": others.cores,
     }
-
-
-def in_fresh_process(*arguments: str) -> dict[str, Any]:
-    """What `python -m benchmarks.compressed arguments` prints."""
-    root = Path(__file__).resolve().parent.parent
-    call = [sys.executable, "-m", __spec__.name, *arguments]
-    done = subprocess.run(call, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -145,24 +133,19 @@ def compare(
     n: int, d: int, n_classes: int, d_sq: int, repeats: int, say: Say
 ) -> dict[str, list[dict[str, Any]]]:
     """Fits to codes and to the dense rows, by turns."""
-    runs: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder:
         say("planting and encoding")
         write_planted(Path(folder), n, d, n_classes, d_sq)
-        for seed in range(1, repeats + 1):
-            for kind in KINDS:
-                say(f"repeat {seed} of {repeats}: {kind}")
-                runs[kind].append(in_fresh_process(kind, folder, str(seed)))
-    return runs
+        sides = {kind: partial(in_fresh_process, __spec__.name, kind, folder) for kind in KINDS}
+        return by_turns(sides, range(1, repeats + 1), say)
 
 
 def figures(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    dense = [run["seconds"] for run in runs["dense"]]
     return {
         kind: {
-            "seconds": spread([run["seconds"] for run in of]),
-            "passes": spread([run["passes"] for run in of]),
-            "sooner": spread([them / us["seconds"] for us, them in zip(of, dense, strict=True)]),
+            "seconds": spread_of(of, "seconds"),
+            "passes": spread_of(of, "passes"),
+            "sooner": ratios(runs["dense"], of),
             "allocated_bytes": max(run["allocated_bytes"] for run in of),
         }
         for kind, of in runs.items()
@@ -170,54 +153,36 @@ def figures(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def table(runs: dict[str, list[dict[str, Any]]], d_sq: int) -> Table:
-    first = runs["codes"][0]
-    n, d, n_classes = first["shape"]
-    made = Table(
-        title=f"LogisticClassifier({C['planted']:g}), planted, {n:,} x {d:,}, {n_classes} classes, "
-        f"d_sq = {d_sq}"
-    )
-    for column in (
-        "",
-        "seconds",
-        "passes",
-        "dense's seconds / these",
-        "MB of rows",
-        "MB above them",
-        "objective",
-        "top-1",
-    ):
-        made.add_column(column, justify="left" if column == "" else "right")
+    rows = []
     for kind, found in figures(runs).items():
         last = runs[kind][-1]
-        made.add_row(
-            kind,
-            shown(found["seconds"]),
-            shown(found["passes"], 0),
-            shown(found["sooner"]),
-            f"{last['rows_bytes'] / 1e6:,.0f}",
-            f"{found['allocated_bytes'] / 1e6:,.0f}",
-            f"{last['objective']:.5f}",
-            f"{100 * last['top1']:.1f} %",
+        rows.append(
+            (
+                kind,
+                ranged(found["seconds"]),
+                ranged(found["passes"], 0),
+                ranged(found["sooner"]),
+                f"{last['rows_bytes'] / 1e6:,.0f}",
+                f"{found['allocated_bytes'] / 1e6:,.0f}",
+                f"{last['objective']:.5f}",
+                f"{100 * last['top1']:.1f} %",
+            )
         )
-    return made
+    columns = ("", "seconds", "passes", "dense's seconds / these", "MB of rows", "MB above them",
+               "objective", "top-1")  # fmt: skip
+    sized = command.sized("planted", runs["codes"][0]["shape"])
+    return command.table(
+        f"LogisticClassifier({C['planted']:g}), {sized}, d_sq = {d_sq}", columns, rows
+    )
 
 
-def warn(runs: list[dict[str, Any]], console: Console) -> None:
-    """As machine.warn, of what the processes saw."""
-    busy = max(run["others"] for run in runs)
-    if busy > machine.QUIET:
-        console.print(f"other processes kept up to {busy:.1f} cores busy; distrust the seconds")
-
-
-def verdict(name: str, peaks: list[dict[str, Any]]) -> str:
+def memory(name: str, peaks: list[dict[str, Any]]) -> str:
     """One sentence about the most memory of several fits."""
     most = max(peaks, key=lambda peak: peak["allocated_bytes"])
-    used, limit = most["allocated_bytes"], most["allowed_bytes"]
-    n, d, n_classes = most["shape"]
     return (
-        f"{name}, {n:,} x {d:,}, {n_classes} classes: {used / 1e6:,.0f} MB above the codes "
-        f"({most['rows_bytes'] / 1e6:,.0f} MB), {'within' if used <= limit else 'MORE than'} "
-        f"{limit / 1e6:,.0f} MB"
+        f"{command.sized(name, most['shape'])}: above the codes, which are "
+        f"{most['rows_bytes'] / 1e6:,.0f} MB, "
+        f"{verdict(most['allocated_bytes'], most['allowed_bytes'])}"
     )
 
 
@@ -229,39 +194,32 @@ def main(
     huge: Annotated[
         bool, typer.Option("--huge", help="One fit to 250,000 x 65,536 codes, in place of both.")
     ] = False,
-    repeats: Annotated[int, typer.Option(min=1, help="Fits of each.")] = 5,
+    repeats: command.Repeats = 5,
     json_file: command.Json = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small matrix, one repeat. Not a figure.")
-    ] = False,
+    quick: command.QuickMatrix = False,
 ) -> None:
     """LogisticClassifier on codes: seconds and memory, against the dense rows; a huge matrix."""
-    console = Console(width=command.WIDTH)
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    results: dict[str, Any] = {"machine": machine.describe("faiss-cpu"), "quick": quick}
+    results: dict[str, Any] = {}
     if huge:
         sizes = HUGE_QUICK if quick else HUGE
-        peak = results["huge"] = in_fresh_process("huge", *map(str, sizes))
-        console.print(
-            f"{verdict('huge', [peak])}; {peak['seconds']:,.0f} s, {peak['passes']} passes, "
+        peak = results["huge"] = in_fresh_process(__spec__.name, "huge", *sizes)
+        command.show(
+            f"{memory('huge', [peak])}; {peak['seconds']:,.0f} s, {peak['passes']} passes, "
             f"gap {peak['gap']:.1e}, top-1 {100 * peak['top1']:.1f} %",
-            highlight=False,
-            soft_wrap=True,
+            *machine.disturbed("huge", peak["others"]),
         )
-        warn([peak], console)
     else:
         if quick:
             (n, d, classes), repeats = QUICK, 1
-        runs = results["runs"] = compare(n, d, classes, d_sq, repeats, say)
+        runs = results["runs"] = compare(n, d, classes, d_sq, repeats, command.say)
         results["figures"] = figures(runs)
-        console.print(table(runs, d_sq))
-        console.print(verdict("codes", runs["codes"]), highlight=False, soft_wrap=True)
-        warn(runs["codes"] + runs["dense"], console)
-    if json_file:
-        json_file.write_text(json.dumps(results, indent=1))
+        busiest = max(run["others"] for of in runs.values() for run in of)
+        command.show(
+            table(runs, d_sq),
+            memory("codes", runs["codes"]),
+            *machine.disturbed("compressed", busiest),
+        )
+    command.Benchmark("compressed", json_file, quick, packages=("faiss-cpu",)).save(results)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
 """python -m benchmarks.cores: do more threads make a fit faster; how long does a large one take?
 
-Planted data (lab/datasets.py).  Each fit is timed from the call to the return, after one that
+Planted data (slender.lab.datasets).  Each fit is timed from the call to the return, after one that
 compiles the kernels; the seconds are the median of the repeats.
 """
 
-import json
-import sys
 from statistics import median
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import slender
 from slender.lab.datasets import Dataset, planted
+from slender.lab.repeats import ranged, spread
 
 from . import command, machine
 
@@ -41,7 +38,7 @@ def over_threads(data: Dataset, counts: list[int], names: list[str], repeats: in
         slender.set_num_threads(count)
         for name in names:
             found[name][count], _ = machine.timed(FITS[name], data.X_train, data.y_train, repeats)
-            print(f"{name}, {count} threads: {median(found[name][count]):.2f} s", file=sys.stderr)
+            command.say(f"{name}, {count} threads: {median(found[name][count]):.2f} s")
     slender.set_num_threads(None)
     return found
 
@@ -77,8 +74,7 @@ def main(
     json_file: command.Json = None,
 ) -> None:
     """Seconds of fits over the number of threads, or of large fits on all of them."""
-    console = Console(width=command.WIDTH)
-    results: dict[str, Any] = {"machine": machine.describe()}
+    results: dict[str, Any] = {}
     compile_kernels("float32")
     if sizes:
         results["large"] = []
@@ -86,29 +82,25 @@ def main(
             n, d, C, dtype = size.split("x")
             one = large(int(n), int(d), int(C), dtype, repeats)
             results["large"].append(one)
-            console.print(
-                f"{size}: {median(one['seconds']):.1f} s ({min(one['seconds']):.1f}-"
-                f"{max(one['seconds']):.1f}), {one['passes']} passes, gap {one['gap']:.1e}, "
-                f"test top-1 {100 * one['top1']:.1f} %"
+            command.show(
+                f"{size}: {ranged(spread(one['seconds']), 1)} s, {one['passes']} passes, "
+                f"gap {one['gap']:.1e}, test top-1 {100 * one['top1']:.1f} %"
             )
     else:
         counts = [int(count) for count in threads.split(",")]
         data = planted(rows, 1024, 200)
         found = over_threads(data, counts, command.names(fits, FITS, "fit"), repeats)
         results["threads"] = found
-        table = Table(title=f"Seconds, planted {rows:,} x 1,024, 200 classes")
-        table.add_column("threads", justify="right")
-        for name in found:
-            table.add_column(name, justify="right")
+        lines = []
         for count in counts:
             cells = []
             for of in found.values():
                 now, first = median(of[count]), median(of[counts[0]])
                 cells.append(f"{now:.2f} ({first / now:.1f}x)")
-            table.add_row(str(count), *cells)
-        console.print(table)
-    if json_file:
-        json_file.write_text(json.dumps(results, indent=1))
+            lines.append((str(count), *cells))
+        title = f"Seconds, planted {rows:,} × 1,024, 200 classes"
+        command.show(command.table(title, ("threads", *found), lines, left=0))
+    command.Benchmark("cores", json_file).save(results)
 
 
 if __name__ == "__main__":

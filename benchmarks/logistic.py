@@ -1,14 +1,13 @@
 """python -m benchmarks.logistic: multinomial logistic regression, seconds to the same objective."""
 
-import json
-import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from . import command, logistic_report, machine
-from .logistic_runner import RIVALS, SOLVERS, Budget, race
+from slender.lab.recorder import Budget
+
+from . import command, logistic_report
+from .logistic_race import RIVALS, SOLVERS, race
 from .objective import Task
 
 # scikit-learn's C of each data set, near the one that python -m benchmarks.path chooses
@@ -22,6 +21,9 @@ CHOSEN_C = {
     "digits": 10.0,
     "tiny": 1.0,
 }
+
+
+BUDGET = Budget()
 
 
 def with_changes(changes: str) -> dict[str, float]:
@@ -39,49 +41,29 @@ def with_changes(changes: str) -> dict[str, float]:
 
 
 def main(
-    datasets: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "cifar100,caltech101,mnist,planted200k",
+    datasets: command.Sets = "cifar100,caltech101,mnist,planted200k",
     solvers: Annotated[str, typer.Option(help="Rivals, separated by commas.")] = ",".join(RIVALS),
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each chosen setting.")] = 5,
     json_file: command.Json = None,
+    resume: command.Resume = False,
     c: Annotated[str, typer.Option("--c", help="Other values of C: mnist=0.1,digits=1")] = "",
-    factor: Annotated[
-        float, typer.Option(help="A rival may take this many times slender's seconds.")
-    ] = Budget().factor,
-    max_seconds: Annotated[
-        float, typer.Option(help="But no fit of a rival more than this.")
-    ] = Budget().most,
+    factor: command.Factor = BUDGET.factor,
+    max_seconds: command.MostSeconds = BUDGET.most,
     quick: command.Quick = False,
 ) -> None:
     """Seconds until every rival is at the objective of slender's LogisticClassifier(tol=1e-3)."""
-    console = Console(width=command.WIDTH)
-    rivals = command.names(solvers, {name: SOLVERS[name] for name in RIVALS}, "rival")
+    rivals = command.names(solvers, RIVALS, "rival")
     values = with_changes(c)
     packages = dict.fromkeys(SOLVERS[name].package[1] for name in rivals if SOLVERS[name].package)
-    results: dict[str, Any] = {
-        "machine": machine.describe(*packages),
-        "quick": quick,
-        "datasets": {},
-    }
-    budget = Budget(factor, min(Budget().least, max_seconds), max_seconds)
-    for name, dataset in command.load(datasets, quick, console):
+    budget = Budget(factor, min(BUDGET.least, max_seconds), max_seconds)
+    repeats = 1 if quick else repeats
 
-        def say(line: str, name: str = name) -> None:
-            # plain lines on stderr: the thread of a live display would compete with what is timed
-            print(f"{name}: {line}", file=sys.stderr, flush=True)
+    def work(name: str, dataset: Any, say: Any) -> dict[str, Any]:
+        return race(Task(dataset, values[name]), rivals, repeats, budget, say)
 
-        with machine.Neighbours() as others:
-            result = race(Task(dataset, values[name]), rivals, 1 if quick else repeats, budget, say)
-        results["datasets"][name] = {**result, "others": others.cores}
-        console.print(logistic_report.table(name, result))
-        for sentence in logistic_report.sentences(name, result):
-            console.print(sentence, highlight=False)
-        for rival, reason in result["skipped"].items():
-            console.print(f"{name}: {SOLVERS[rival].name} is skipped: {reason}", highlight=False)
-        machine.warn(name, others, console)
-        if json_file:  # after each data set: the whole takes hours
-            json_file.write_text(json.dumps(results, indent=1))
+    options = {"rivals": rivals, "repeats": repeats, "budget": budget, "C": values}
+    benchmark = command.Benchmark("logistic", json_file, quick, resume, tuple(packages))
+    benchmark.over(datasets, options, work, logistic_report.report)
 
 
 if __name__ == "__main__":

@@ -4,42 +4,56 @@ from typing import Any
 
 from rich.table import Table
 
-from .logistic_figures import NEAR
-from .logistic_runner import HERO, SOLVERS
-from .report import ranged
-from .runner import options
+from slender.lab.repeats import ranged
 
-COLUMNS = ("solver", "s to slender's objective", "times slender's", f"s to best + {NEAR:.1%}")
-LAST = ("above best", "best top-1 %")
+from . import command
+from .logistic_figures import NEAR
+from .logistic_race import HERO, SOLVERS
+from .solvers import options
+
+COLUMNS = (
+    "solver",
+    "s to slender's objective",
+    "times slender's",
+    f"s to best + {NEAR:.1%}",
+    "above best",
+    "best top-1 %",
+)
+
+
+def report(name: str, result: dict[str, Any]) -> list[Any]:
+    """All there is to say of a race."""
+    skipped = [
+        f"{name}: {SOLVERS[rival].name} is skipped: {reason}"
+        for rival, reason in result["skipped"].items()
+    ]
+    return [table(name, result), *sentences(name, result), *skipped]
 
 
 def table(name: str, result: dict[str, Any]) -> Table:
-    """One line a solver; slender's is its plain fit."""
-    n, d, C = result["shape"]
-    title = f"{name}: {n:,} × {d:,}, {C} classes, C = {result['C']:g}; median (min–max)"
-    lines = Table(title=title)
-    for column in (*COLUMNS, *LAST):
-        lines.add_column(column, justify="left" if column == "solver" else "right")
+    """One line for each solver; slender's is its plain fit."""
     ours = result["ours"]
-    lines.add_row(
-        SOLVERS[HERO].name,
-        ranged(ours["seconds"], digits=3),
-        "1",
-        _seconds(ours["near_seconds"]),
-        f"{ours['excess']['median']:.1e}",
-        f"{100 * ours['top1']['median']:.2f}",
-    )
+    rows = [
+        (
+            SOLVERS[HERO].name,
+            ranged(ours["seconds"], 3),
+            "1",
+            _seconds(ours["near_seconds"]),
+            f"{ours['excess']['median']:.1e}",
+            f"{100 * ours['top1']['median']:.2f}",
+        )
+    ]
     for rival, row in result["figures"].items():
         against = row["versus"]
-        lines.add_row(
-            SOLVERS[rival].name,
+        figures = (
             _bounded(row, "seconds", 3) if against else row["problem"],
             _bounded(row, "ratio", 1) if against else "–",
             _seconds(row["near_seconds"]) if against else "–",
             f"{row['excess']:.1e}" if against else "–",
-            f"{100 * row['top1']:.2f}",
         )
-    return lines
+        rows.append((SOLVERS[rival].name, *figures, f"{100 * row['top1']:.2f}"))
+    sized = command.sized(name, result["shape"])
+    return command.table(f"{sized}, C = {result['C']:g}; median (min–max)", COLUMNS, rows)
 
 
 def sentences(name: str, result: dict[str, Any]) -> list[str]:
@@ -55,7 +69,7 @@ def _words(row: dict[str, Any], ours: dict[str, Any]) -> str:
         return (
             f"minimises something else ({row['problem']}); its best top-1 is "
             f"{100 * row['top1']:.2f} %, after {row['top1_seconds']:.3f} s; slender's is "
-            f"{ranged(ours['top1'], 100)} %, in {ranged(ours['seconds'], digits=3)} s"
+            f"{ranged(ours['top1'], scale=100)} %, in {ranged(ours['seconds'], 3)} s"
         )
     if against["ratio"] is None:
         return (
@@ -65,9 +79,9 @@ def _words(row: dict[str, Any], ours: dict[str, Any]) -> str:
     missed = n - against["reached"]
     least = "at least " if missed else ""
     return (
-        f"takes {least}{ranged(against['ratio'], digits=1)} times as long as slender to slender's "
-        f"objective: {least}{ranged(against['seconds'], digits=3)} s against "
-        f"{ranged(ours['seconds'], digits=3)} s"
+        f"takes {least}{ranged(against['ratio'], 1)} times as long as slender to slender's "
+        f"objective: {least}{ranged(against['seconds'], 3)} s against "
+        f"{ranged(ours['seconds'], 3)} s"
         + (f"; NOT reached in {missed} of {n} repeats" if missed else "")
         + (f", out of time in {missed - against['short']}" if missed else "")
     )
@@ -82,4 +96,4 @@ def _bounded(row: dict[str, Any], key: str, digits: int) -> str:
     if against[key] is None:
         return "never"
     sign = "" if against["reached"] == row["repeats"] else "> "
-    return sign + ranged(against[key], digits=digits)
+    return sign + ranged(against[key], digits)

@@ -1,23 +1,16 @@
-"""On what, with what and when a figure was measured."""
+"""Whether the machine was quiet, awake and how long something took on it."""
 
-import platform
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import joblib
+import numpy as np
 import psutil
-from rich.console import Console
 from threadpoolctl import threadpool_info
 
-from slender import num_threads
 from slender.solvers.loop import Clock
 
 QUIET = 0.1
-STACK = ("slender", "numpy", "scipy", "scikit-learn", "numba")
 
 
 class Neighbours:
@@ -38,39 +31,23 @@ class Neighbours:
         return everyone.user + everyone.nice + everyone.system - me.user - me.system
 
 
-def warn(name: str, others: Neighbours, console: Console) -> None:
-    if others.cores > QUIET:
-        console.print(
-            f"{name}: other processes kept {others.cores:.1f} cores busy; distrust the seconds"
-        )
+def disturbed(name: str, cores: float) -> list[str]:
+    """What to say of so many busy cores: a line, or nothing."""
+    if cores <= QUIET:
+        return []
+    return [f"{name}: other processes kept {cores:.1f} cores busy; distrust the seconds"]
 
 
-def describe(*rivals: str) -> dict[str, Any]:
-    """The machine, and the versions of slender, what it stands on and these rivals' packages."""
-    # slender's threads are its own; threadpoolctl sees BLAS and OpenMP.
-    pools = {f"{p['user_api']} ({p['prefix']})": p["num_threads"] for p in threadpool_info()}
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "processor": _processor(),
-        "cores": joblib.cpu_count(),
-        "python": platform.python_version(),
-        "versions": {package: _version(package) for package in (*STACK, *rivals)},
-        "threads": {"slender": num_threads(), **pools},
-    }
+def pools() -> dict[str, int]:
+    """Threads of BLAS and OpenMP, which threadpoolctl sees; slender's are its own."""
+    return {f"{p['user_api']} ({p['prefix']})": p["num_threads"] for p in threadpool_info()}
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+def wake() -> None:
+    """BLAS's threads awake, the processor out of its idle states."""
+    A = np.ones((1024, 1024), np.float32)
+    for _ in range(20):
+        A @ A
 
 
 def timed(make: Callable[[], Any], X: Any, y: Any, repeats: int = 1) -> tuple[list[float], Any]:

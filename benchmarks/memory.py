@@ -46,11 +46,23 @@ class Peak:
         info = self._process.memory_info()
         return np.array([info.rss, info.rss - info.shared])  # resident, allocated
 
+    @property
+    def above(self) -> dict[str, int]:
+        """What the block had beyond what there was before."""
+        resident, allocated = (self.most - self.before).tolist()
+        return {"resident_bytes": resident, "allocated_bytes": allocated}
 
-def in_fresh_process(
-    module: str, shape: tuple[int, int], dtype: str, *arguments: str
-) -> dict[str, Any]:
-    """What `python -m module X.npy arguments` prints, X a file of noise."""
+
+def in_fresh_process(module: str, *arguments: Any) -> dict[str, Any]:
+    """The JSON that `python -m module arguments` prints; what it says on stderr is shown."""
+    call = [sys.executable, "-m", module, *map(str, arguments)]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(call, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def of_noise(module: str, shape: tuple[int, int], dtype: str, *arguments: Any) -> dict[str, Any]:
+    """The same of `python -m module X.npy arguments`, X a file of noise."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"
         X = np.lib.format.open_memmap(path, "w+", dtype, shape)
@@ -59,10 +71,7 @@ def in_fresh_process(
             block = X[lo : lo + WRITE_ROWS]
             block[:] = rng.standard_normal(block.shape, dtype=np.float32)
         X.flush()
-        command = [sys.executable, "-m", module, str(path), *arguments]
-        root = Path(__file__).resolve().parent.parent
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+        return in_fresh_process(module, path, *arguments)
 
 
 def measure(path: str, rank: int) -> dict[str, Any]:
@@ -73,16 +82,20 @@ def measure(path: str, rank: int) -> dict[str, Any]:
     model.fit(few, y[:WARM_UP_ROWS])
     with Peak() as peak:
         model.fit(X, y)
-    resident, allocated = (peak.most - peak.before).tolist()
     return {
         "shape": list(X.shape),
         "dtype": str(X.dtype),
         "rank": rank,
         "Z_bytes": len(X) * rank * 4,
         "file_bytes": X.nbytes,
-        "resident_bytes": resident,
-        "allocated_bytes": allocated,
+        **peak.above,
     }
+
+
+def verdict(used: int, allowed: int) -> str:
+    """120 MB, within 300 MB"""
+    word = "within" if used <= allowed else "MORE than"
+    return f"{used / 1e6:,.0f} MB, {word} {allowed / 1e6:,.0f} MB"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import typer
 import slender
 
 from . import command
-from .memory import WARM_UP_ROWS, Peak, in_fresh_process
+from .memory import WARM_UP_ROWS, Peak, of_noise, verdict
 
 ESTIMATORS = {"LogisticClassifier": {"C": 0.01}, "LinearProbe": {}}
 KINDS = ("mapped", "in memory")
@@ -34,7 +34,6 @@ def measure(path: str, estimator: str, kind: str, n_classes: int) -> dict[str, A
     model.fit(np.array(X[:WARM_UP_ROWS]), y[:WARM_UP_ROWS] % 5)
     with Peak() as peak:
         model.fit(X, y)
-    resident, allocated = (peak.most - peak.before).tolist()
     return {
         "estimator": estimator,
         "kind": kind,
@@ -42,35 +41,30 @@ def measure(path: str, estimator: str, kind: str, n_classes: int) -> dict[str, A
         "dtype": str(X.dtype),
         "classes": n_classes,
         "allowed_bytes": allowed(X.shape[1], n_classes),
-        "resident_bytes": resident,
-        "allocated_bytes": allocated,
+        **peak.above,
     }
 
 
 def peaks(shape: tuple[int, int] = SHAPE, n_classes: int = N_CLASSES) -> list[dict[str, Any]]:
     return [
-        in_fresh_process(__spec__.name, shape, "float32", estimator, kind, str(n_classes))
+        of_noise(__spec__.name, shape, "float32", estimator, kind, n_classes)
         for estimator in ESTIMATORS
         for kind in KINDS
     ]
 
 
-def main(
-    json_file: command.Json = None,
-) -> None:
+def main(json_file: command.Json = None) -> None:
     """Peak memory of LogisticClassifier and LinearProbe above X."""
     results = peaks()
     for peak in results:
         n, d = peak["shape"]
-        used, limit = peak["allocated_bytes"], peak["allowed_bytes"]
-        verdict = "within" if used <= limit else "MORE than"
-        print(
+        command.show(
             f"{peak['estimator']}, {n:,} × {d:,} {peak['dtype']} {peak['kind']}, "
-            f"{peak['classes']} classes: {used / 1e6:,.0f} MB above X, {verdict} "
-            f"{limit / 1e6:,.0f} MB; {peak['resident_bytes'] / 1e6:,.0f} MB with mapped pages"
+            f"{peak['classes']} classes: above X "
+            f"{verdict(peak['allocated_bytes'], peak['allowed_bytes'])}; "
+            f"{peak['resident_bytes'] / 1e6:,.0f} MB with mapped pages"
         )
-    if json_file:
-        json_file.write_text(json.dumps(results, indent=1))
+    command.Benchmark("memory_logistic", json_file).save({"fits": results})
 
 
 if __name__ == "__main__":

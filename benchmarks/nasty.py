@@ -14,18 +14,13 @@ objective - minimum <= gap_; the minimum lies in a bracket known independently
 Where the bracket is loose, only what lies above its upper end counts: no verdict rests on a guess.
 """
 
-import json
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 from tests import nasty, nasty_trace
 from tests.nasty import Problem
@@ -33,12 +28,12 @@ from tests.nasty_reference import Bracket, Reference, both_rows
 
 import slender
 
-from . import command, machine
+from . import command
 
 TOLS = (1e-3, 1e-5)
 PATH = (1e-2, 1.0, 10.0)  # the probe's Cs, in units of the problem's
 PASSES = 20  # of gradient descent
-TRACE_STEPS = 40
+TRACE_PASSES = 40
 UNIT = float(np.finfo(np.float32).eps)
 MISREPORTED, STRICTEST = 1e-6, 1e-5
 ABOVE = 1e-9  # of the bracket's upper end: more than its own rounding
@@ -205,7 +200,7 @@ class Judged(NamedTuple):
         """Judged by an upper bound alone: the bracket's lower end says nothing."""
         problem, reference = self.problem, self.reference
         model = slender.TraceNormClassifier(
-            fit_intercept=problem.fit_intercept, max_iter=TRACE_STEPS, random_state=0
+            fit_intercept=problem.fit_intercept, passes=TRACE_PASSES, random_state=0
         )
         heard = fitted(model, problem)
         W = (model.V_ * model.theta_).astype(np.float64) @ model.U_.T.astype(np.float64)
@@ -261,17 +256,12 @@ def counts(found: list[Verdict]) -> dict[str, int]:
     return table
 
 
-def show(console: Console, found: list[Verdict], most: int = 5) -> None:
+def show(found: list[Verdict], most: int = 5) -> None:
     whos = list(dict.fromkeys(verdict.who for verdict in found))
     by_who = {who: [verdict for verdict in found if verdict.who == who] for who in whos}
-    table = Table(title="Fits of nasty problems in float32")
-    table.add_column("")
-    for who in whos:
-        table.add_column(who, justify="right")
     columns = [counts(by_who[who]) for who in whos]
-    for name in columns[0]:
-        table.add_row(name, *(str(column[name]) for column in columns))
-    console.print(table)
+    rows = [(name, *(str(column[name]) for column in columns)) for name in columns[0]]
+    command.show(command.table("Fits of nasty problems in float32", ("", *whos), rows))
     for who in whos:
         for kind in KINDS:
             bad = [verdict for verdict in by_who[who] if verdict.kinds[kind] > 0]
@@ -279,9 +269,7 @@ def show(console: Console, found: list[Verdict], most: int = 5) -> None:
                 size = verdict.error or f"{verdict.kinds[kind]:.1e}"
                 silent = "" if verdict.warned else ", silent"
                 traits = ", ".join(verdict.what)
-                console.print(
-                    f"{who}: {kind}: {verdict.seed}: {size}{silent} ({traits})", highlight=False
-                )
+                command.show(f"{who}: {kind}: {verdict.seed}: {size}{silent} ({traits})")
 
 
 def main(
@@ -301,23 +289,17 @@ def main(
     seeds = [*(nasty.FIXED if fixed else ()), *range(seed, seed + count)]
     for each in seeds:
         if time.perf_counter() - begun > 60 * minutes:
-            print(f"stopped before {each}: {minutes:g} minutes are over", file=sys.stderr)
+            command.say(f"stopped before {each}: {minutes:g} minutes are over")
             break
         started = time.perf_counter()
         found += verdicts(each, names)
         seconds[each] = time.perf_counter() - started
-    console = Console(width=command.WIDTH)
-    show(console, found)
+    show(found)
     slow = sorted(seconds, key=lambda each: -seconds[each])[:5]
     shown = ", ".join(f"{each} ({seconds[each]:.0f} s)" for each in slow)
-    console.print(f"{len(seconds)} problems, {sum(seconds.values()):.0f} s; slowest: {shown}")
-    if json_file:
-        save(json_file, found)
-
-
-def save(file: Path, found: list[Verdict]) -> None:
-    results = {"machine": machine.describe(), "verdicts": [verdict._asdict() for verdict in found]}
-    file.write_text(json.dumps(results, indent=1))
+    command.show(f"{len(seconds)} problems, {sum(seconds.values()):.0f} s; slowest: {shown}")
+    verdicts_of = [verdict._asdict() for verdict in found]
+    command.Benchmark("nasty", json_file).save({"verdicts": verdicts_of})
 
 
 if __name__ == "__main__":

@@ -12,25 +12,23 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from slender import set_num_threads
 from slender.curvature import LBFGS, Fixed, Metric, Secant
+from slender.lab.repeats import by_turns, spread_of
 from slender.labels import ClassIndex
 from slender.losses import Logistic
 from slender.problem import Weights
 from slender.rows import as_rows
+from slender.solvers.loop import Clock
 from slender.solvers.sampling import Visits
 from slender.solvers.stochastic import Stochastic, StochasticData, sweep
 
-from . import machine
+from . import command, machine
 from .native_svm import bcfw_passes, larank_passes
 
 SOURCES = Path(__file__).parent / "native"
@@ -169,6 +167,12 @@ def disagreement(name: str, folder: Path) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
+def timed(run: Run, turn: int) -> dict[str, float]:
+    with Clock() as clock:
+        run()
+    return {"seconds": clock.seconds}
+
+
 def compare(name: str, n: int, d: int, repeats: int, folder: Path) -> dict[str, Any]:
     """Disagreement in float64, seconds of a pass in float32 and the share of C++'s speed."""
     set_num_threads(1)  # a loop has one
@@ -178,13 +182,9 @@ def compare(name: str, n: int, d: int, repeats: int, folder: Path) -> dict[str, 
     runs = KERNELS[name](compiled(name, np.float32, folder), planted(n, d, np.float32))
     for run in runs:
         run()  # compiles, and fills the caches
-    seconds: list[list[float]] = [[], []]
-    for _ in range(repeats):  # taking turns
-        for run, spent in zip(runs, seconds, strict=True):
-            start = perf_counter()
-            run()
-            spent.append(perf_counter() - start)
-    slender, native = (median(spent) for spent in seconds)
+    sides = dict(zip(("slender", "native"), (partial(timed, run) for run in runs), strict=True))
+    turns = by_turns(sides, range(repeats))
+    slender, native = (spread_of(of, "seconds")["median"] for of in turns.values())
     return {
         "kernel": name,
         "difference": difference,
@@ -201,27 +201,25 @@ def main(
     repeats: Annotated[int, typer.Option(help="Passes timed; the median counts.")] = 7,
 ) -> None:
     """One pass of each sequential kernel against the same loop in C++."""
-    console = Console(width=110)
     if shutil.which("g++") is None:
-        console.print("there is no g++ here: install a C++ compiler to compare with")
+        command.show("there is no g++ here: install a C++ compiler to compare with")
         raise typer.Exit(2)
-    table = Table(
-        title=f"one pass over {rows:,} x {dims:,} float32, one thread; the SVM's with ten classes"
-    )
-    for column in ("kernel", "slender ms", "C++ ms", "share of C++'s speed", "weights differ by"):
-        table.add_column(column, justify="left" if column == "kernel" else "right")
     with tempfile.TemporaryDirectory() as folder, machine.Neighbours() as others:
-        for name in kernels.split(","):
-            found = compare(name, rows, dims, repeats, Path(folder))
-            table.add_row(
-                name,
-                f"{1e3 * found['slender']:.1f}",
-                f"{1e3 * found['native']:.1f}",
-                f"{100 * found['share']:.0f} %",
-                f"{found['difference']:.0e}",
-            )
-    console.print(table)
-    machine.warn("native", others, console)
+        chosen = command.names(kernels, KERNELS, "kernel")
+        found = [compare(name, rows, dims, repeats, Path(folder)) for name in chosen]
+    lines = [
+        (
+            of["kernel"],
+            f"{1e3 * of['slender']:.1f}",
+            f"{1e3 * of['native']:.1f}",
+            f"{100 * of['share']:.0f} %",
+            f"{of['difference']:.0e}",
+        )
+        for of in found
+    ]
+    columns = ("kernel", "slender ms", "C++ ms", "share of C++'s speed", "weights differ by")
+    title = f"one pass over {rows:,} × {dims:,} float32, one thread; the SVM's with ten classes"
+    command.show(command.table(title, columns, lines), *machine.disturbed("native", others.cores))
 
 
 if __name__ == "__main__":

@@ -5,30 +5,28 @@ LinearProbe over 45 values of C, once stopping early and once in full, the final
 included.  scikit-learn: a single fit at the C that the probe chose, on all rows; and a fit for
 each value of C, each from zero, as the usual scripts do, then the final fit.
 
-The latter takes hours, so each fit is kept in a file of its own and found again by the next run.
+The latter takes hours, so the fits go into a ledger, where the next run finds them again.
 """
 
-import json
-import os
-import sys
 import warnings
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 import slender
-from slender.lab.datasets import Dataset, planted
+from slender.lab.catalogue import whole
+from slender.lab.datasets import Dataset
+from slender.lab.ledger import Ledger, ledger_file
+from slender.lab.repeats import Say, by_turns, ratios, spread, spread_of
+from slender.lab.sources import fingerprint
 from slender.solvers.loop import Clock
 
 from . import command, machine, objective, path_report
-from .objective import Linear
-from .runner import Say, spread
 
 GRID = np.logspace(-6, 5, 45)  # DINO's evaluation; LinearProbe's default
 FEWER = {"planted200k": 9}  # values of C tried by scikit-learn, evenly spread over the grid
@@ -55,7 +53,7 @@ def split(dataset: Dataset) -> Parts:
 
 
 def accuracy(model: Any, dataset: Dataset) -> float:
-    return objective.measure(Linear(model.coef_, model.intercept_, model.classes_), dataset)["top1"]
+    return objective.measure(objective.linear(model), dataset)["top1"]
 
 
 def probe(parts: Parts, full: bool, seed: int) -> dict[str, Any]:
@@ -91,33 +89,29 @@ def single(dataset: Dataset, C: float) -> dict[str, Any]:
     }
 
 
-def kept(path: Path, dataset: Dataset, C: float) -> dict[str, Any]:
-    """`single`, from the file if it was done before with these settings."""
-    asked = {"settings": SKLEARN, "shape": list(dataset.X_train.shape), "C": C}
-    if path.exists():
-        found = json.loads(path.read_text())
-        if found["asked"] == asked:
-            return found["fit"]
-    fit = single(dataset, C)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps({"asked": asked, "fit": fit}))
-    os.replace(partial, path)  # a file is there whole or not at all
-    return fit
+def kept(ledger: Ledger, dataset: Dataset, C: float) -> dict[str, Any]:
+    """`single`, from the ledger if it was done before with these settings."""
+    asked = {"settings": SKLEARN, "data": fingerprint(dataset), "C": C}
+    found = ledger.get(asked)
+    if found is None:
+        found = {**asked, **single(dataset, C)}
+        ledger.add(found)
+    return found
 
 
 def exhaustive(parts: Parts, values: int, cache: Path, say: Say) -> dict[str, Any]:
     """A fit for each C, the best on the validation rows, then a fit to all rows."""
-    places = np.unique(np.linspace(0, len(GRID) - 1, values).round().astype(int)).tolist()
+    ledger = ledger_file(cache, ("settings", "data", "C"))
+    places = np.unique(np.linspace(0, len(GRID) - 1, values).round().astype(int))
     fits = []
-    for i in places:
-        say(f"scikit-learn, C = {GRID[i]:.2e}")
-        fits.append(kept(cache / f"{i:02d}.json", parts.held_out, float(GRID[i])))
-    best = max(range(len(fits)), key=lambda i: fits[i]["top1"])  # of equals the smallest C
-    refit = kept(cache / f"final-{places[best]:02d}.json", parts.whole, fits[best]["C"])
+    for C in GRID[places].tolist():
+        say(f"scikit-learn, C = {C:.2e}")
+        fits.append(kept(ledger, parts.held_out, C))
+    best = max(fits, key=lambda fit: fit["top1"])  # of equals the smallest C
+    refit = kept(ledger, parts.whole, best["C"])
     return {
-        "C": fits[best]["C"],
-        "validation_top1": fits[best]["top1"],
+        "C": best["C"],
+        "validation_top1": best["top1"],
         "top1": refit["top1"],
         "seconds": sum(fit["seconds"] for fit in fits) + refit["seconds"],
         "fits": fits,
@@ -127,21 +121,24 @@ def exhaustive(parts: Parts, values: int, cache: Path, say: Say) -> dict[str, An
 
 def compare(parts: Parts, repeats: int, say: Say) -> dict[str, Any]:
     """The probe, both ways, and one fit of scikit-learn at the C it chose, taking turns."""
-    early, whole, one = [], [], []
-    probe(split(planted(600, 16, 6, n_test=200, separation=1.5)), True, 0)  # compiles the kernels
-    for seed in range(1, repeats + 1):
-        say(f"repeat {seed} of {repeats}: LinearProbe")
-        early.append(probe(parts, False, seed))
-        say(f"repeat {seed} of {repeats}: LinearProbe(full=True)")
-        whole.append(probe(parts, True, seed))
-        say(f"repeat {seed} of {repeats}: scikit-learn, C = {early[-1]['C']:.2e}")
-        one.append(single(parts.whole, early[-1]["C"]))
-    return {"early": early, "full": whole, "single": one}
+    probe(split(whole("tiny")), True, 0)  # compiles the kernels
+    chosen = {}  # by seed
+
+    def early(seed: int) -> dict[str, Any]:
+        found = probe(parts, False, seed)
+        chosen[seed] = found["C"]
+        return found
+
+    sides = {
+        "early": early,
+        "full": lambda seed: probe(parts, True, seed),
+        "single": lambda seed: single(parts.whole, chosen[seed]),
+    }
+    return by_turns(sides, range(1, repeats + 1), say)
 
 
 def figures(result: dict[str, Any]) -> dict[str, Any]:
     """Ratios of seconds, repeat by repeat, and how far apart the choices are."""
-    one = [fit["seconds"] for fit in result["single"]]
     of_all = result["exhaustive"]
     found = {}
     for which in ("early", "full"):
@@ -151,8 +148,8 @@ def figures(result: dict[str, Any]) -> dict[str, Any]:
             "C": middle["C"],
             "top1": middle["top1"],
             "values": len(middle["path"]),
-            "seconds": spread([r["seconds"] for r in ours]),
-            "of_single": spread([r["seconds"] / s for r, s in zip(ours, one, strict=True)]),
+            "seconds": spread_of(ours, "seconds"),
+            "of_single": ratios(ours, result["single"]),
         }
         if of_all:
             found[which] |= {
@@ -170,9 +167,7 @@ def steps_apart(C: float, other: float) -> int:
 
 
 def main(
-    datasets: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "cifar100,caltech101,mnist,planted200k",
+    datasets: command.Sets = "cifar100,caltech101,mnist,planted200k",
     repeats: Annotated[int, typer.Option(min=1, help="Runs of the probe and the single fit.")] = 5,
     values: Annotated[
         int | None,
@@ -185,31 +180,25 @@ def main(
         Path, typer.Option(help="Folder of scikit-learn's fits, found again by the next run.")
     ] = Path("benchmarks/results/path"),
     json_file: command.Json = None,
+    resume: command.Resume = False,
     quick: command.Quick = False,
 ) -> None:
     """LinearProbe against scikit-learn: a single fit, and a fit for each C."""
-    console = Console(width=command.WIDTH)
-    results: dict[str, Any] = {"machine": machine.describe(), "quick": quick, "datasets": {}}
-    for name, dataset in command.load(datasets, quick, console):
+    repeats = 1 if quick else repeats
 
-        def say(line: str, name: str = name) -> None:
-            print(f"{name}: {line}", file=sys.stderr, flush=True)
-
+    def work(name: str, dataset: Dataset, say: Say) -> dict[str, Any]:
         parts = split(dataset)
-        with machine.Neighbours() as others:
-            result = compare(parts, 1 if quick else repeats, say)
-        machine.warn(name, others, console)
+        with machine.Neighbours() as others:  # scikit-learn's many fits have their own
+            result = compare(parts, repeats, say)
         result["others"] = others.cores
         tried = values or FEWER.get(name, len(GRID))
-        home = cache / (f"{name}-quick" if quick else name)
+        home = cache / (f"{name}-quick.json" if quick else f"{name}.json")
         result["exhaustive"] = None if alone else exhaustive(parts, tried, home, say)
-        result["figures"] = figures(result)
-        results["datasets"][name] = result
-        console.print(path_report.table(name, result))
-        for sentence in path_report.sentences(name, result, len(GRID)):
-            console.print(sentence, highlight=False)
-        if json_file:  # after each data set: the whole takes hours
-            json_file.write_text(json.dumps(results, indent=1))
+        return {**result, "figures": figures(result)}
+
+    options = {"repeats": repeats, "values": values, "alone": alone}
+    benchmark = command.Benchmark("path", json_file, quick, resume)
+    benchmark.over(datasets, options, work, lambda *of: path_report.report(*of, len(GRID)))
 
 
 if __name__ == "__main__":

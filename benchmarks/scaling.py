@@ -4,20 +4,17 @@ The rank and the rows the curvature looks at are fixed, so that every point runs
 algorithm.  (The default rank grows with the data until 99.9 % of the variance is held.)
 """
 
-import json
 from statistics import median
 from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from slender import SLNDClassifier
-from slender.solvers.loop import Clock
+from slender.lab.measures import exponent
 
 from . import command, machine
-from .memory import in_fresh_process
+from .memory import of_noise, verdict
 
 FACTORS = (1, 2, 4, 8, 16)
 REPEATS = 3
@@ -39,20 +36,13 @@ def fit_seconds(n: int, d: int, C: int, rank: int, passes: int) -> float:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d), dtype=np.float32)
     y = rng.integers(0, C, n)
-    seconds = []
-    for seed in range(REPEATS):
-        model = SLNDClassifier(
-            rank=rank, passes=passes, hessian_samples=HESSIAN_SAMPLES, random_state=seed
-        )
-        with Clock() as clock:
-            model.fit(X, y)
-        seconds.append(clock.seconds)
-    return median(seconds)
+    seeds = iter(range(REPEATS))
 
+    def model() -> SLNDClassifier:
+        samples = {"hessian_samples": HESSIAN_SAMPLES, "random_state": next(seeds)}
+        return SLNDClassifier(rank=rank, passes=passes, **samples)
 
-def slope(sizes: list[int], seconds: list[float]) -> float:
-    """The exponent p of seconds ~ size^p."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    return median(machine.timed(model, X, y, REPEATS)[0])
 
 
 def grow(axis: str, factors: tuple[int, ...] = FACTORS) -> dict[str, Any]:
@@ -60,45 +50,43 @@ def grow(axis: str, factors: tuple[int, ...] = FACTORS) -> dict[str, Any]:
     fit_seconds(**{**base, "n": 2000})  # compiles the kernels
     sizes = [base[size] * factor for factor in factors]
     seconds = [fit_seconds(**{**base, size: value}) for value in sizes]
-    return {"fixed": base, "sizes": sizes, "seconds": seconds, "slope": slope(sizes, seconds)}
+    return {"fixed": base, "sizes": sizes, "seconds": seconds, "slope": exponent(sizes, seconds)}
 
 
 def memory(shape: tuple[int, int] = MEMORY_SHAPE, rank: int = MEMORY_RANK) -> dict[str, Any]:
     """Peak memory of a fit to a float16 memory map, measured in a process of its own."""
-    return in_fresh_process("benchmarks.memory", shape, "float16", str(rank))
+    return of_noise("benchmarks.memory", shape, "float16", rank)
 
 
-def main(
-    json_file: command.Json = None,
-) -> None:
+def main(json_file: command.Json = None) -> None:
     """Exponents of the seconds in rows, dimensions and classes; peak memory."""
-    console = Console(width=110)
-    results: dict[str, Any] = {"machine": machine.describe(), "axes": {}}
-    table = Table(title="Seconds of a fit; slope 1 is linear")
-    for column in ("grows", "sizes", "seconds", "slope"):
-        table.add_column(column, justify="left" if column == "grows" else "right")
+    results: dict[str, Any] = {}
     with machine.Neighbours() as others:
-        for axis in AXES:
-            result = results["axes"][axis] = grow(axis)
-            sizes = " ".join(f"{size:,}" for size in result["sizes"])
-            seconds = " ".join(f"{s:.3f}" for s in result["seconds"])
-            table.add_row(axis, sizes, seconds, f"{result['slope']:.2f}")
+        axes = results["axes"] = {axis: grow(axis) for axis in AXES}
     results["others"] = others.cores
-    console.print(table)
-    if others.cores > machine.QUIET:
-        console.print(f"other processes kept {others.cores:.1f} cores busy; distrust the seconds")
-    peak = results["memory"] = memory()
-    allowed = peak["Z_bytes"] + MEMORY_ALLOWED
-    for kind in ("allocated", "resident"):
-        used = peak[f"{kind}_bytes"]
-        verdict = "within" if used <= allowed else "MORE than"
-        console.print(
-            f"peak {kind} memory of a fit to {peak['shape'][0]:,} × {peak['shape'][1]:,} "
-            f"{peak['dtype']}, rank {peak['rank']}: {used / 1e6:,.0f} MB, {verdict} "
-            f"Z ({peak['Z_bytes'] / 1e6:,.0f} MB) + {MEMORY_ALLOWED / 1e6:,.0f} MB"
+    rows = [
+        (
+            axis,
+            " ".join(f"{size:,}" for size in of["sizes"]),
+            " ".join(f"{s:.3f}" for s in of["seconds"]),
+            f"{of['slope']:.2f}",
         )
-    if json_file:
-        json_file.write_text(json.dumps(results, indent=1))
+        for axis, of in axes.items()
+    ]
+    columns = ("grows", "sizes", "seconds", "slope")
+    command.show(
+        command.table("Seconds of a fit; slope 1 is linear", columns, rows),
+        *machine.disturbed("scaling", others.cores),
+    )
+    peak = results["memory"] = memory()
+    n, d = peak["shape"]
+    for kind in ("allocated", "resident"):
+        command.show(
+            f"peak {kind} memory of a fit to {n:,} × {d:,} {peak['dtype']}, rank {peak['rank']}: "
+            f"{verdict(peak[f'{kind}_bytes'], peak['Z_bytes'] + MEMORY_ALLOWED)}, of which Z "
+            f"{peak['Z_bytes'] / 1e6:,.0f} MB"
+        )
+    command.Benchmark("scaling", json_file).save(results)
 
 
 if __name__ == "__main__":

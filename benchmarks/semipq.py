@@ -14,29 +14,26 @@ chosen pair is then fitted to all rows.
 A repeat draws other codebooks and other validation rows; cross-validation is done in the first.
 """
 
-import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from joblib import cpu_count
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
-from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 import slender
 from slender.estimators.splits import stratified
 from slender.lab.datasets import Dataset
+from slender.lab.repeats import Say, by_turns, ranged, spread_of
 from slender.solvers.loop import Clock
 
-from . import command, machine, objective
+from . import command, objective
 from .objective import Linear
-from .runner import Say, spread
-from .tracenorm import shown
+from .solvers.svm.liblinear import Liblinear
 
 CS = np.logspace(-1, 4, 5)
 POWERS = (0.0, 0.5, 1.0)  # of n_negatives / n_positives: the weight of the positives
@@ -62,30 +59,16 @@ def first_classes(dataset: Dataset, k: int | None) -> Dataset:
 # -- one-vs-rest -----------------------------------------------------------------------------------
 
 
-class OneVsRest:
-    """LIBLINEAR on some rows: one call trains a binary SVM for each class."""
+class OneVsRest(Liblinear):
+    """One call trains a binary SVM for each class."""
 
-    def __init__(self, X: NDArray[Any], y: NDArray[Any]) -> None:
-        from liblinear.liblinearutil import problem
-
-        self.classes, codes = np.unique(y, return_inverse=True)
-        counts = np.bincount(codes)
-        self.ratio = (len(y) - counts) / counts
-        self.d = X.shape[1]
-        self.problem = problem(codes.astype(np.float64), sparse.csr_matrix(X.astype(np.float64)))
-
-    def fit(self, pair: Pair) -> Linear:
-        from liblinear.liblinearutil import train
-
+    def fit_pair(self, pair: Pair) -> Linear:
         C, power = pair
+        ratio = (self.counts.sum() - self.counts) / self.counts
         # -wi is the weight of class i where it is the positive one, and only there
-        weights = " ".join(f"-w{c} {r:.6g}" for c, r in enumerate(self.ratio**power))
-        model = train(self.problem, f"-s 1 -c {C} {weights} -q")
-        d, k = model.get_nr_feature(), model.get_nr_class()
-        W = np.zeros((k, self.d), np.float32)  # columns after the last that is not zero are unknown
-        W[:, :d] = np.ctypeslib.as_array(model.w, (d * k,)).reshape(d, k).T
-        order = np.argsort(model.get_labels())  # it numbers classes as they appear
-        return Linear(W[order], np.zeros(k, np.float32), self.classes)
+        weights = " ".join(f"-w{c} {r:.6g}" for c, r in enumerate(ratio**power))
+        _, model = self.fit(f"-s 1 -c {C} {weights}")
+        return Linear(model.coef.astype(np.float32), model.intercept, model.classes)
 
 
 def cross_validated(
@@ -93,8 +76,8 @@ def cross_validated(
 ) -> tuple[Pair, list[dict[str, float]]]:
     """The pair of best mean top-1 over the folds, and all that was tried."""
     if len(y) > cv_rows:
-        codes = np.unique(y, return_inverse=True)[1].astype(np.int32)
-        part = stratified(codes, cv_rows / len(y), np.random.default_rng(0)).held_out
+        class_index = np.unique(y, return_inverse=True)[1].astype(np.int32)
+        part = stratified(class_index, cv_rows / len(y), np.random.default_rng(0)).held_out
         X, y = X[part], y[part]
     pairs = [(float(C), power) for C in CS for power in POWERS]
     scores = np.zeros((FOLDS, len(pairs)))
@@ -103,7 +86,7 @@ def cross_validated(
         say(f"one-vs-rest: fold {fold + 1} of {FOLDS}")
         svm, held_out = OneVsRest(X[train], y[train]), Dataset(X[:0], y[:0], X[test], y[test])
         with ThreadPoolExecutor(cpu_count()) as pool:  # LIBLINEAR runs outside Python's lock
-            models = list(pool.map(svm.fit, pairs))
+            models = list(pool.map(svm.fit_pair, pairs))
         scores[fold] = [objective.measure(model, held_out)["top1"] for model in models]
     means = scores.mean(axis=0)
     tried = [
@@ -151,7 +134,7 @@ def one_vs_rest(
             pair, tried = cross_validated(train.X_train, train.y_train, cv_rows, say)
             chosen[kind] = {"pair": pair, "tried": tried}
         say(f"one-vs-rest: all {kind}")
-        model = OneVsRest(train.X_train, train.y_train).fit(chosen[kind]["pair"])
+        model = OneVsRest(train.X_train, train.y_train).fit_pair(chosen[kind]["pair"])
     pair = list(chosen[kind]["pair"])
     return {
         case: {**objective.measure(model, test), "chosen": pair, "seconds": clock.seconds}
@@ -162,21 +145,26 @@ def one_vs_rest(
 def compare(
     dataset: Dataset, d_sq: int, repeats: int, cv_rows: int, say: Say
 ) -> dict[str, list[dict[str, Any]]]:
-    runs: dict[str, list[dict[str, Any]]] = {"trace norm": [], "one-vs-rest": []}
     chosen: dict[str, Any] = {}
     # nothing is drawn for the SVMs of the rows as they are: one fit serves all repeats
     full = one_vs_rest("rows", dataset, {"Full": dataset}, chosen, cv_rows, say)
-    for seed in range(1, repeats + 1):
-        say(f"repeat {seed} of {repeats}: codebooks")
+
+    @lru_cache(maxsize=1)
+    def codes(seed: int) -> tuple[Any, Any]:
         quantizer = slender.ProductQuantizer(d_sq=d_sq, random_state=seed).fit(dataset.X_train)
-        M, M_test = (quantizer.encode(X) for X in (dataset.X_train, dataset.X_test))
-        say(f"repeat {seed} of {repeats}: trace norm")
-        runs["trace norm"].append(trace_norm(dataset, M, M_test, seed))
+        return quantizer.encode(dataset.X_train), quantizer.encode(dataset.X_test)
+
+    def svms(seed: int) -> dict[str, Any]:
+        M, M_test = codes(seed)
         decoded = dataset._replace(X_train=M.toarray(), X_test=M_test.toarray())
         tests = {"PQ": decoded, "Semi PQ": dataset}
-        coded = one_vs_rest("codes", decoded, tests, chosen, cv_rows, say)
-        runs["one-vs-rest"].append({**full, **coded})
-    return runs
+        return {**full, **one_vs_rest("codes", decoded, tests, chosen, cv_rows, say)}
+
+    sides = {
+        "trace norm": lambda seed: trace_norm(dataset, *codes(seed), seed),
+        "one-vs-rest": svms,
+    }
+    return by_turns(sides, range(1, repeats + 1), say)
 
 
 def figures(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -184,7 +172,7 @@ def figures(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method, of in runs.items():
         found[method] = {
-            case: {k: spread([100 * run[case][k] for run in of]) for k in ("top1", "top5")}
+            case: {k: spread_of([run[case] for run in of], k, 100) for k in ("top1", "top5")}
             for case in CASES
         }
         full, coded, semi = (found[method][case]["top1"]["median"] for case in CASES)
@@ -192,15 +180,20 @@ def figures(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     return found
 
 
-def table(name: str, shape: list[int], d_sq: int, found: dict[str, Any]) -> Table:
-    n, d, C = shape
-    made = Table(title=f"{name}: {n:,} x {d:,}, {C} classes, d_sq = {d_sq}; % of the test rows")
-    for column in ("trained by", "case", "top-1", "top-5"):
-        made.add_column(column, justify="right" if column.startswith("top") else "left")
-    for method, of in found.items():
-        for case in CASES:
-            made.add_row(method, case, *(shown(of[case][k], 1) for k in ("top1", "top5")))
-    return made
+def report(name: str, result: dict[str, Any]) -> list[Any]:
+    found = result["figures"]
+    return [table(name, result), *(sentence(name, method, found[method]) for method in found)]
+
+
+def table(name: str, result: dict[str, Any]) -> Table:
+    rows = [
+        (method, case, *(ranged(of[case][k], 1) for k in ("top1", "top5")))
+        for method, of in result["figures"].items()
+        for case in CASES
+    ]
+    sized = command.sized(name, result["shape"])
+    title = f"{sized}, d_sq = {result['d_sq']}; % of the test rows"
+    return command.table(title, ("trained by", "case", "top-1", "top-5"), rows, left=2)
 
 
 def sentence(name: str, method: str, found: dict[str, Any]) -> str:
@@ -211,9 +204,7 @@ def sentence(name: str, method: str, found: dict[str, Any]) -> str:
 
 
 def main(
-    datasets: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "caltech101,cifar100",
+    datasets: command.Sets = "caltech101,cifar100",
     classes: Annotated[int | None, typer.Option(min=3, help="Only so many first classes.")] = None,
     d_sq: Annotated[int, typer.Option(min=1, help="Numbers a byte stands for.")] = 16,
     cv_rows: Annotated[
@@ -221,30 +212,22 @@ def main(
     ] = CV_ROWS,
     repeats: Annotated[int, typer.Option(min=1, help="Codebooks and validation rows drawn.")] = 5,
     json_file: command.Json = None,
+    resume: command.Resume = False,
     quick: command.Quick = False,
 ) -> None:
     """Accuracy of the trace norm and of one-vs-rest: Full, PQ and Semi PQ."""
-    console = Console(width=command.WIDTH)
-    results: dict[str, Any] = {
-        "machine": machine.describe("liblinear-official", "faiss-cpu"),
-        "quick": quick,
-        "datasets": {},
-    }
-    for name, dataset in command.load(datasets, quick, console):
+    repeats = 1 if quick else repeats
 
-        def say(line: str, name: str = name) -> None:
-            print(f"{name}: {line}", file=sys.stderr, flush=True)
+    def work(name: str, dataset: Dataset, say: Say) -> dict[str, Any]:
+        few = first_classes(dataset, classes)
+        runs = compare(few, d_sq, repeats, cv_rows, say)
+        shape = command.shape_of(few)
+        return {"shape": shape, "d_sq": d_sq, "runs": runs, "figures": figures(runs)}
 
-        dataset = first_classes(dataset, classes)
-        runs = compare(dataset, d_sq, 1 if quick else repeats, cv_rows, say)
-        found = figures(runs)
-        shape = [*dataset.X_train.shape, len(np.unique(dataset.y_train))]
-        results["datasets"][name] = {"shape": shape, "d_sq": d_sq, "runs": runs, "figures": found}
-        console.print(table(name, shape, d_sq, found))
-        for method in found:
-            console.print(sentence(name, method, found[method]), highlight=False)
-        if json_file:
-            json_file.write_text(json.dumps(results, indent=1))
+    options = {"classes": classes, "d_sq": d_sq, "cv_rows": cv_rows, "repeats": repeats}
+    packages = ("liblinear-official", "faiss-cpu")
+    benchmark = command.Benchmark("semipq", json_file, quick, resume, packages)
+    benchmark.over(datasets, options, work, report)
 
 
 if __name__ == "__main__":

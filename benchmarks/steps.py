@@ -3,23 +3,17 @@
 The hand is allowed to look at the test set, so that it can only win by choosing from noise.
 """
 
-import json
 import warnings
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from slender import SGDClassifier, SLNDClassifier
 from slender.lab.datasets import Dataset
 
-from . import command, machine, objective
-from .datasets import MissingDataError
-from .objective import Linear
-from .runner import DATASETS
+from . import command, objective
 
 N_STEPS, DECADES = 20, 6
 ESTIMATORS = (SLNDClassifier, SGDClassifier)
@@ -48,51 +42,37 @@ def _accuracy(estimator: Any, step: float | str, dataset: Dataset) -> tuple[floa
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the largest steps diverge, of course
         model.fit(dataset.X_train, dataset.y_train)
-        fitted = Linear(model.coef_, model.intercept_, model.classes_)
-        top1 = objective.measure(fitted, dataset)["top1"]
+        top1 = objective.measure(objective.linear(model), dataset)["top1"]
     return top1, model.step_
 
 
 def main(
-    datasets: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "cifar100,caltech101,mnist,digits",
+    datasets: command.Sets = "cifar100,caltech101,mnist,digits",
     json_file: command.Json = None,
+    resume: command.Resume = False,
 ) -> None:
     """Accuracy with step="auto" against the best of 20 steps over 6 decades around it."""
-    console = Console(width=110)
-    results: dict[str, Any] = {"machine": machine.describe(), "datasets": {}}
-    table = Table(title=f"step='auto' against the best of {N_STEPS} steps, test top-1 %")
-    for column in (
-        "data set",
-        "estimator",
-        "auto",
-        "best",
-        "auto step",
-        "best step",
-        "points lost",
-    ):
-        table.add_column(column, justify="left" if column in ("data set", "estimator") else "right")
-    for name in datasets.split(","):
-        try:
-            dataset = DATASETS[name].load()
-        except MissingDataError as reason:
-            console.print(f"{name} is skipped: {reason}")
-            continue
-        results["datasets"][name] = [compare(estimator, dataset) for estimator in ESTIMATORS]
-        for row in results["datasets"][name]:
-            table.add_row(
-                name,
-                row["estimator"],
-                f"{100 * row['auto_top1']:.2f}",
-                f"{100 * row['best_top1']:.2f}",
-                f"{row['auto_step']:.2g}",
-                f"{row['best_step']:.2g}",
-                f"{row['points_lost']:.2f}",
-            )
-    console.print(table)
-    if json_file:
-        json_file.write_text(json.dumps(results, indent=1))
+
+    def work(name: str, dataset: Dataset, say: Any) -> dict[str, Any]:
+        return {"estimators": [compare(estimator, dataset) for estimator in ESTIMATORS]}
+
+    results = command.Benchmark("steps", json_file, resume=resume).over(datasets, {}, work)
+    rows = [
+        (
+            name,
+            row["estimator"],
+            f"{100 * row['auto_top1']:.2f}",
+            f"{100 * row['best_top1']:.2f}",
+            f"{row['auto_step']:.2g}",
+            f"{row['best_step']:.2g}",
+            f"{row['points_lost']:.2f}",
+        )
+        for name, result in results.items()
+        for row in result["estimators"]
+    ]
+    columns = ("data set", "estimator", "auto", "best", "auto step", "best step", "points lost")
+    title = f"step='auto' against the best of {N_STEPS} steps, test top-1 %"
+    command.show(command.table(title, columns, rows, left=2))
 
 
 if __name__ == "__main__":

@@ -8,28 +8,26 @@ value known*: the gap it would have if it knew the optimum.  The conversion to i
 off its clock.
 """
 
-import json
-import sys
 import warnings
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import slender
-from slender.lab.datasets import Dataset
+from slender.lab.datasets import Dataset, first_rows
+from slender.lab.repeats import Say, by_turns, ranged, ratios, spread_of
 from slender.losses import CrammerSinger
 from slender.problem import multiclass
 from slender.rows import as_rows
 from slender.solvers.loop import Clock
 
-from . import command, machine
-from .runner import Say, first_rows, spread
+from . import command
+from .objective import Linear, linear, measure
+from .solvers.svm.liblinear import Liblinear
 
 TOL = 1e-2
 TIGHT = 3e-4  # of the fit that gives the best dual value
@@ -39,18 +37,20 @@ CHOSEN_C = {"mnist": 0.03, "cifar100": 0.003, "caltech101": 0.03, "digits": 1.0,
 LADDER = (3.0, 2.0, 1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
 
 
-def objective(dataset: Dataset, W: NDArray[Any], C: float) -> float:
+def objective(dataset: Dataset, model: Linear, C: float) -> float:
     """1/n Σ loss + ‖W‖²/(2nC), in float64."""
     n = len(dataset.y_train)
     rows = as_rows(dataset.X_train.astype(np.float64))
-    codes = np.unique(dataset.y_train, return_inverse=True)[1].astype(np.int32)
-    W = W.astype(np.float64)
-    return multiclass(CrammerSinger(), rows, codes, W, np.zeros(len(W)), np.ones(n), 1 / (n * C))
+    class_index = np.searchsorted(model.classes, dataset.y_train).astype(np.int32)
+    W, b = model.coef.astype(np.float64), np.zeros(len(model.classes))
+    return multiclass(CrammerSinger(), rows, class_index, W, b, np.ones(n), 1 / (n * C))
 
 
-def accuracy(dataset: Dataset, W: NDArray[Any]) -> float:
-    classes = np.unique(dataset.y_train)
-    return float((classes[(dataset.X_test @ W.T).argmax(axis=1)] == dataset.y_test).mean())
+def reached(dataset: Dataset, model: Linear, C: float) -> dict[str, float]:
+    return {
+        "objective": objective(dataset, model, C),
+        "top1": measure(model, dataset)["top1"],
+    }
 
 
 def larank(dataset: Dataset, C: float, seed: int, tol: float = TOL) -> Any:
@@ -74,42 +74,14 @@ def timed(fit: Any, dataset: Dataset, C: float, seed: int) -> dict[str, Any]:
         "seconds": clock.seconds,
         "passes": model.n_iter_,
         "gap": model.gap_ / model.objective_,
-        "objective": objective(dataset, _rows_of(model), C),
-        "top1": accuracy(dataset, _rows_of(model)),
+        **reached(dataset, linear(model), C),
     }
 
 
-def _rows_of(model: Any) -> NDArray[Any]:
-    return np.asarray(model.coef_)
-
-
-class Liblinear:
-    """LIBLINEAR on one data set."""
-
-    def __init__(self, dataset: Dataset, C: float) -> None:
-        from liblinear.liblinearutil import problem
-
-        self.dataset, self.C = dataset, C
-        self.classes = np.unique(dataset.y_train)
-        codes = np.searchsorted(self.classes, dataset.y_train)
-        X = sparse.csr_matrix(dataset.X_train.astype(np.float64))  # what its wrapper reads
-        self.problem = problem(codes.astype(np.float64), X)
-
-    def fit(self, eps: float) -> dict[str, Any]:
-        from liblinear.liblinearutil import train
-
-        with Clock() as clock:
-            model = train(self.problem, f"-s 4 -c {self.C} -e {eps} -q")
-        d, C = model.get_nr_feature(), model.get_nr_class()
-        W = np.ctypeslib.as_array(model.w, (d * C,)).reshape(d, C).T
-        order = np.argsort(model.get_labels())  # it numbers classes as they appear
-        W = np.ascontiguousarray(W[order])
-        return {
-            "eps": eps,
-            "seconds": clock.seconds,
-            "objective": objective(self.dataset, W, self.C),
-            "top1": accuracy(self.dataset, W),
-        }
+def theirs(rival: Liblinear, dataset: Dataset, C: float, eps: float) -> dict[str, Any]:
+    """LIBLINEAR's solver of Crammer and Singer's SVM with this tolerance."""
+    seconds, model = rival.fit(f"-s 4 -c {C} -e {eps}")
+    return {"eps": eps, "seconds": seconds, **reached(dataset, model, C)}
 
 
 def race(
@@ -125,22 +97,19 @@ def race(
         warnings.simplefilter("ignore", ConvergenceWarning)  # the best that was reached will do
         tight = larank(dataset, C, 0, TIGHT)
     best = tight.trace_[-1]["dual"]
-    rival = Liblinear(dataset, C)
+    rival = Liblinear(dataset.X_train, dataset.y_train)
     ladder = []
     for eps in LADDER:
-        ladder.append(rival.fit(eps))
+        ladder.append(theirs(rival, dataset, C, eps))
         say(f"LIBLINEAR -e {eps}: {ladder[-1]['seconds']:.2f} s")
         if ladder[-1]["objective"] - best <= TOL * ladder[-1]["objective"]:
             break
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in (*solvers, "LIBLINEAR")}
-    for seed in range(1, repeats + 1):
-        say(f"repeat {seed} of {repeats}")
-        for name, fit in solvers.items():
-            runs[name].append(timed(fit, dataset, C, seed))
-        runs["LIBLINEAR"].append(rival.fit(ladder[-1]["eps"]))
-    theirs = [run["seconds"] for run in runs["LIBLINEAR"]]
+    eps = ladder[-1]["eps"]
+    sides: dict[str, Any] = {name: partial(timed, fit, dataset, C) for name, fit in solvers.items()}
+    sides["LIBLINEAR"] = lambda seed: theirs(rival, dataset, C, eps)
+    runs = by_turns(sides, range(1, repeats + 1), say)
     return {
-        "shape": [*dataset.X_train.shape, len(rival.classes)],
+        "shape": command.shape_of(dataset),
         "C": C,
         "best_dual": best,
         "tight_gap": tight.gap_ / tight.objective_,
@@ -148,68 +117,53 @@ def race(
         "runs": runs,
         "figures": {
             name: {
-                "seconds": spread([run["seconds"] for run in runs[name]]),
-                "sooner": spread(
-                    [t / run["seconds"] for t, run in zip(theirs, runs[name], strict=True)]
-                ),
-                "top1": float(np.median([run["top1"] for run in runs[name]])),
-                "above": max(1 - best / run["objective"] for run in runs[name]),
+                "seconds": spread_of(of, "seconds"),
+                "sooner": ratios(runs["LIBLINEAR"], of),
+                "top1": spread_of(of, "top1")["median"],
+                "above": max(1 - best / run["objective"] for run in of),
             }
-            for name in runs
+            for name, of in runs.items()
         },
     }
 
 
 def table(name: str, result: dict[str, Any]) -> Table:
-    n, d, C = result["shape"]
-    made = Table(title=f"{name}: {n:,} x {d:,}, {C} classes, C = {result['C']:g}")
-    for column in ("", "seconds", "LIBLINEAR's seconds / these", "above the best dual", "top-1"):
-        made.add_column(column, justify="left" if column == "" else "right")
-    for solver, figures in result["figures"].items():
-        low, middle, high = (figures["seconds"][key] for key in ("min", "median", "max"))
-        ratio = figures["sooner"]
-        made.add_row(
+    rows = [
+        (
             solver,
-            f"{middle:.2f} ({low:.2f}-{high:.2f})",
-            f"{ratio['median']:.2f} ({ratio['min']:.2f}-{ratio['max']:.2f})",
+            ranged(figures["seconds"]),
+            ranged(figures["sooner"]),
             f"{figures['above']:.1e}",
             f"{100 * figures['top1']:.2f} %",
         )
-    return made
+        for solver, figures in result["figures"].items()
+    ]
+    columns = ("", "seconds", "LIBLINEAR's seconds / these", "above the best dual", "top-1")
+    title = f"{command.sized(name, result['shape'])}, C = {result['C']:g}"
+    return command.table(title, columns, rows)
 
 
 def main(
-    datasets: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "mnist,cifar100,caltech101",
+    datasets: command.Sets = "mnist,cifar100,caltech101",
     solvers: Annotated[
         str, typer.Option(help="larank, bcfw (which closes a gap slowly), or both.")
     ] = "larank",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
+    repeats: command.Repeats = 5,
     c: Annotated[float | None, typer.Option("--c", help="Another C for all.")] = None,
     json_file: command.Json = None,
+    resume: command.Resume = False,
     quick: command.Quick = False,
 ) -> None:
     """Seconds to a relative duality gap of 1e-2: LaRank and BCFW against LIBLINEAR."""
-    console = Console(width=command.WIDTH)
     ours = {name: OURS[name] for name in command.names(solvers, OURS, "solver")}
-    results: dict[str, Any] = {
-        "machine": machine.describe("liblinear-official"),
-        "quick": quick,
-        "datasets": {},
-    }
-    for name, dataset in command.load(datasets, quick, console):
+    repeats = 1 if quick else repeats
 
-        def say(line: str, name: str = name) -> None:
-            print(f"{name}: {line}", file=sys.stderr, flush=True)
+    def work(name: str, dataset: Dataset, say: Say) -> dict[str, Any]:
+        return race(dataset, c or CHOSEN_C[name], ours, repeats, say)
 
-        with machine.Neighbours() as others:
-            result = race(dataset, c or CHOSEN_C[name], ours, 1 if quick else repeats, say)
-        results["datasets"][name] = {**result, "others": others.cores}
-        console.print(table(name, result))
-        machine.warn(name, others, console)
-        if json_file:
-            json_file.write_text(json.dumps(results, indent=1))
+    options = {"solvers": list(ours), "repeats": repeats, "C": c}
+    benchmark = command.Benchmark("svm", json_file, quick, resume, ("liblinear-official",))
+    benchmark.over(datasets, options, work, lambda *of: [table(*of)])
 
 
 if __name__ == "__main__":

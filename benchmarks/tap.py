@@ -13,20 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from slender.solvers.loop import Clock
-
-
-class Stopwatch(Clock):
-    """A clock that a callback inside the timed block can hold."""
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        self.__exit__()
-        try:
-            yield
-        finally:
-            self.__enter__()
-
 
 @contextmanager
 def tapped(module: Any, see: Callable[[np.ndarray], bool | None]) -> Iterator[None]:

@@ -6,32 +6,28 @@ or below it, and is not charged for finding out.  slender is timed twice: a plai
 TraceNormClassifier(lambda1, lambda2) from the call of fit until it returns, its proof included; and
 until its first step at or below the target, as FISTA.
 
---path: a path of 10 x 10 pairs of penalties, each judged on held-out rows, against the most
-expensive of three fits from zero at the path's smallest lambda1.
+--path is tracenorm_path.py.
 """
 
-import json
-import sys
 import warnings
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 import slender
-from slender.estimators.splits import stratified
-from slender.lab.datasets import Dataset
+from slender.lab.curves import Curve, seconds_to
+from slender.lab.datasets import Dataset, first_rows
+from slender.lab.recorder import Budget
+from slender.lab.repeats import Say, by_turns, ranged, ratios, spread_of
 from slender.solvers.loop import Clock
-from slender.solvers.path import LOOSER
 
-from . import command, machine, objective
-from .fista import fista
-from .objective import Linear, Task
-from .runner import Say, first_rows, spread
+from . import command, objective
+from .objective import Linear, Task, without_intercept
+from .solvers.tracenorm.fista import Step, fista
 
 LAMBDA2 = 1e-5
 # lambda1 / lambda1_max_: where test accuracy is best while the rank stays at 50 or below
@@ -48,22 +44,21 @@ SHARES = {
 TIGHT = 1e-5  # tol of the fit that gives the best objective known
 NEAR = 1e-3  # of it: the target
 WEIGHTLESS = 1e-3  # of the largest singular value: smaller ones are not counted as rank
-GRID = 10  # values of each penalty on the path
-HELD_OUT = 0.1
 WARM_UP_ROWS = 2000
+NEVER = {"fit": np.inf, "to_target": np.inf}  # seconds: a ratio of 0
 
 
-def codes_of(dataset: Dataset) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def labels_of(dataset: Dataset) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """The classes, and the number of each row's."""
-    classes, codes = np.unique(dataset.y_train, return_inverse=True)
-    return classes, codes.astype(np.int32)
+    classes, class_index = np.unique(dataset.y_train, return_inverse=True)
+    return classes, class_index.astype(np.int32)
 
 
 def lambda1_max(dataset: Dataset) -> float:
     """The least lambda1 at which W = 0 is the optimum: the gradient's spectral norm there."""
-    X, (classes, codes) = dataset.X_train, codes_of(dataset)
+    X, (classes, class_index) = dataset.X_train, labels_of(dataset)
     P = np.full((len(X), len(classes)), 1 / len(classes), np.float32)
-    P[np.arange(len(X)), codes] -= 1
+    P[np.arange(len(X)), class_index] -= 1
     return float(np.linalg.norm((P.T @ X).astype(np.float64), 2) / len(X))
 
 
@@ -72,14 +67,14 @@ class Problem:
 
     def __init__(self, dataset: Dataset, lambda1: float, lambda2: float) -> None:
         self.dataset, self.lambda1, self.lambda2 = dataset, lambda1, lambda2
-        self.classes, self.codes = codes_of(dataset)
+        self.classes, self.class_index = labels_of(dataset)
 
     def linear(self, W: NDArray[Any]) -> Linear:
-        return Linear(W, np.zeros(len(W)), self.classes)
+        return without_intercept(W, self.classes)
 
     def objective(self, W: NDArray[Any]) -> float:
         """In float64."""
-        same = Task(self.dataset, 1 / (2 * len(self.codes) * self.lambda2))  # lam/2 = lambda2
+        same = Task(self.dataset, 1 / (2 * len(self.class_index) * self.lambda2))  # lam/2 = lambda2
         nuclear = np.linalg.svd(W.astype(np.float64), compute_uv=False).sum()
         return objective.multinomial(self.linear(W), same) + self.lambda1 * float(nuclear)
 
@@ -95,76 +90,75 @@ class Problem:
             warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is reported
             return model.fit(self.dataset.X_train, self.dataset.y_train)
 
+    def fista(self) -> Any:
+        X, lambdas = self.dataset.X_train, (self.lambda1, self.lambda2)
+        return fista(X, self.class_index, len(self.classes), *lambdas)
+
 
 def ours(problem: Problem, target: float, seed: int) -> dict[str, Any]:
     """A plain fit; `to_target` is None where no step of it gets there."""
     with Clock() as clock:
         model = problem.slender(seed)
     unseen = clock.seconds - model.trace_[-1]["seconds"]  # reading, checking, keeping: counted
-    there = [r["seconds"] for r in model.trace_ if r["objective"] <= target]
+    there = seconds_to(model.trace_, "objective", target)
     theta = model.theta_
     return {
         "seconds": clock.seconds,
-        "to_target": there[0] + unseen if there else None,
+        "to_target": None if there is None else there + unseen,
         "gap": model.gap_ / model.objective_,
         "rank": int((theta > WEIGHTLESS * theta.max(initial=0.0)).sum()),
         "kept": model.rank_,
         "passes": model.n_iter_,
         **problem.measured(model.coef_),
-        "curve": [[r["seconds"], r["objective"]] for r in model.trace_],
+        "curve": pairs(model.trace_),
     }
+
+
+def pairs(curve: Curve) -> list[list[float]]:
+    return [[point["seconds"], point["objective"]] for point in curve]
 
 
 def theirs(problem: Problem, target: float, budget: float) -> dict[str, Any]:
     """FISTA until it is at the target or out of time."""
-    steps = fista(
-        problem.dataset.X_train,
-        problem.codes,
-        len(problem.classes),
-        problem.lambda1,
-        problem.lambda2,
-    )
-    curve = []
-    for step in steps:
-        curve.append([step.seconds, step.objective])
+    steps: list[Step] = []
+    for step in problem.fista():
+        steps.append(step._replace(W=None))  # a step's weights are large
         reached = step.objective <= target
         if reached or step.seconds > budget:
             break
     return {
         "seconds": step.seconds,
         "reached": reached,
-        "steps": len(curve),
+        "steps": len(steps),
         "rank": step.rank,
         **problem.measured(step.W),
-        "curve": curve,
+        "curve": pairs([step._asdict() for step in steps]),
     }
 
 
 def race(
-    dataset: Dataset,
-    share: float,
-    lambda2: float,
-    repeats: int,
-    budget: tuple[float, float],
-    say: Say,
+    dataset: Dataset, share: float, lambda2: float, repeats: int, budget: Budget, say: Say
 ) -> dict[str, Any]:
-    """Both sides by turns; FISTA's budget is (times slender's seconds, seconds at most)."""
+    """Both sides by turns; FISTA's budget follows slender's seconds of the same repeat."""
     problem = Problem(dataset, share * lambda1_max(dataset), lambda2)
     warm_up(problem)
     say("the best objective")
     tight = problem.slender(0, tol=TIGHT)
     best = problem.objective(tight.coef_)
     target = (1 + NEAR) * best
-    runs: dict[str, list[dict[str, Any]]] = {"slender": [], "fista": []}
-    factor, most = budget
-    for seed in range(1, repeats + 1):
-        say(f"repeat {seed} of {repeats}: slender")
-        runs["slender"].append(ours(problem, target, seed))
-        say(f"repeat {seed} of {repeats}: FISTA")
-        allowed = min(most, max(5.0, factor * runs["slender"][-1]["seconds"]))
-        runs["fista"].append(theirs(problem, target, allowed))
+    latest: dict[str, Any] = {}
+
+    def slender_turn(seed: int) -> dict[str, Any]:
+        latest.update(ours(problem, target, seed))
+        return dict(latest)
+
+    sides = {
+        "slender": slender_turn,
+        "fista": lambda seed: theirs(problem, target, budget.seconds(latest["seconds"])),
+    }
+    runs = by_turns(sides, range(1, repeats + 1), say)
     return {
-        "shape": [*dataset.X_train.shape, len(problem.classes)],
+        "shape": command.shape_of(dataset),
         "share": share,
         "lambda1": problem.lambda1,
         "lambda2": lambda2,
@@ -180,7 +174,7 @@ def warm_up(problem: Problem) -> None:
     """Compiles the kernels of both sides."""
     few = Problem(first_rows(problem.dataset, WARM_UP_ROWS), problem.lambda1, problem.lambda2)
     few.slender(0, passes=6)
-    next(iter(fista(few.dataset.X_train, few.codes, len(few.classes), few.lambda1, few.lambda2)))
+    next(iter(few.fista()))
 
 
 def figures(runs: dict[str, list[dict[str, Any]]], best: float) -> dict[str, Any]:
@@ -190,144 +184,55 @@ def figures(runs: dict[str, list[dict[str, Any]]], best: float) -> dict[str, Any
     time, with what it spent.
     """
     us, them = runs["slender"], runs["fista"]
-    spent = [run["seconds"] for run in them]
-    there = [run["to_target"] for run in us]
-
-    def ratios(seconds: list[Any]) -> dict[str, float]:
-        of = zip(spent, seconds, there, strict=True)
-        return spread([s / own if at else 0.0 for s, own, at in of])
-
+    there = [run["to_target"] is not None for run in us]
+    counted = [
+        {"fit": run["seconds"], "to_target": run["to_target"]} if at else NEVER
+        for run, at in zip(us, there, strict=True)
+    ]
+    spent = [{"fit": run["seconds"], "to_target": run["seconds"]} for run in them]
     return {
-        "fit": spread([run["seconds"] for run in us]),
-        "to_target": None if None in there else spread(there),
-        "fista": spread(spent),
+        "fit": spread_of(us, "seconds"),
+        "to_target": spread_of(us, "to_target") if all(there) else None,
+        "fista": spread_of(them, "seconds"),
         "fista_reached": sum(run["reached"] for run in them),
-        "of_fit": ratios([run["seconds"] for run in us]),
-        "of_target": ratios(there),
+        "of_fit": ratios(spent, counted, "fit"),
+        "of_target": ratios(spent, counted, "to_target"),
         "above": {
             name: max(run["objective"] / best - 1 for run in of) for name, of in runs.items()
         },
     }
 
 
-# -- the path --------------------------------------------------------------------------------------
-
-
-def split(dataset: Dataset) -> Dataset:
-    """The held-out rows in place of the test rows."""
-    part = stratified(codes_of(dataset)[1], HELD_OUT, np.random.default_rng(0))
-    X, y = dataset.X_train, dataset.y_train
-    return Dataset(X[part.train], y[part.train], X[part.held_out], y[part.held_out])
-
-
-def walk(dataset: Dataset, values: int, repeats: int, say: Say) -> dict[str, Any]:
-    """The path, and fits from zero at its smallest lambda1: first, middle and last lambda2."""
-    part = split(dataset)
-    warm_up(Problem(part, SHARES["tiny"] * lambda1_max(part), LAMBDA2))
-    runs = []
-    lambda1s = lambda1_max(part) * np.geomspace(1.0, 0.01, values)  # no further, as the fits below
-    for seed in range(1, repeats + 1):
-        say(f"repeat {seed} of {repeats}: {values} x {values} pairs")
-        probe = slender.TraceNormProbe(
-            lambda1s=lambda1s,
-            n_lambda2=values,
-            validation=(part.X_test, part.y_test),
-            refit=False,
-            random_state=seed,
-        )
-        with Clock() as clock, warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # `missed` says so
-            warnings.filterwarnings("ignore", ".* may do better")  # the path is what counts
-            probe.fit(part.X_train, part.y_train)
-        last = probe.path_[-1]["lambda1"]
-        lambda2s = sorted({record["lambda2"] for record in probe.path_}, reverse=True)
-        cold = []
-        for lambda2 in (lambda2s[0], lambda2s[len(lambda2s) // 2], lambda2s[-1]):
-            say(f"repeat {seed} of {repeats}: from zero, lambda2 = {lambda2:.1e}")
-            with Clock() as alone:
-                model = Problem(part, last, lambda2).slender(seed)
-            share = model.gap_ / model.objective_
-            cold.append({"lambda2": lambda2, "seconds": alone.seconds, "gap": share})
-        path = [{key: float(value) for key, value in r.items()} for r in probe.path_]
-        runs.append(
-            {
-                "seconds": clock.seconds,
-                "missed": sum(r["gap"] > LOOSER * probe.tol * r["objective"] for r in path),
-                "chosen": [probe.lambda1_, probe.lambda2_],
-                "top1": max(r["top1"] for r in path),
-                "cold": cold,
-                "path": path,
-            }
-        )
-    dearest = [max(fit["seconds"] for fit in run["cold"]) for run in runs]
-    return {
-        "shape": [*part.X_train.shape, len(np.unique(part.y_train))],
-        "values": values,
-        "runs": runs,
-        "figures": {
-            "path": spread([run["seconds"] for run in runs]),
-            "cold": spread(dearest),
-            "fits": spread([run["seconds"] / s for run, s in zip(runs, dearest, strict=True)]),
-        },
-    }
-
-
-# -- the command -----------------------------------------------------------------------------------
-
-
-def shown(figure: dict[str, float] | None, digits: int = 2) -> str:
-    """median (min-max)"""
-    if figure is None:
-        return "never"
-    middle, low, high = (f"{figure[key]:.{digits}f}" for key in ("median", "min", "max"))
-    return f"{middle} ({low}-{high})"
-
-
 def table(name: str, result: dict[str, Any]) -> Table:
-    n, d, C = result["shape"]
     found, runs = result["figures"], result["runs"]
-    made = Table(
-        title=f"{name}: {n:,} x {d:,}, {C} classes, lambda1 = {result['share']:g} lambda1_max, "
-        f"lambda2 = {result['lambda2']:g}"
-    )
-    for column in ("", "seconds", "FISTA's seconds / these", "above the best", "rank", "top-1"):
-        made.add_column(column, justify="left" if column == "" else "right")
     late = "" if found["fista_reached"] == len(runs["fista"]) else "> "
-    rows = (
-        ("fit, with its proof", "slender", "fit", late + shown(found["of_fit"], 1)),
-        ("until FISTA's target", "slender", "to_target", late + shown(found["of_target"], 1)),
+    kinds = (
+        ("fit, with its proof", "slender", "fit", late + ranged(found["of_fit"], 1)),
+        ("until FISTA's target", "slender", "to_target", late + ranged(found["of_target"], 1)),
         ("FISTA", "fista", "fista", ""),
     )
-    for label, side, key, ratio in rows:
-        last = runs[side][-1]
-        made.add_row(
+    rows = [
+        (
             label,
-            (late if side == "fista" else "") + shown(found[key]),
+            (late if side == "fista" else "") + ranged(found[key]),
             ratio,
             f"{found['above'][side]:.1e}",
-            f"{last['rank']}",
-            f"{100 * last['top1']:.1f} %",
+            f"{runs[side][-1]['rank']}",
+            f"{100 * runs[side][-1]['top1']:.1f} %",
         )
-    return made
-
-
-def sentence(name: str, result: dict[str, Any]) -> str:
-    found, runs, values = result["figures"], result["runs"], result["values"]
-    missed = max(run["missed"] for run in runs)
-    return (
-        f"{name}: {values} x {values} pairs with validation take {shown(found['path'])} s, as long "
-        f"as {shown(found['fits'], 1)} fits from zero at the smallest lambda1 "
-        f"({shown(found['cold'])} s)"
-        + (f"; {missed} pairs without a proof" if missed else "")
-        + f"; best validation top-1 {100 * runs[-1]['top1']:.1f} %"
+        for label, side, key, ratio in kinds
+    ]
+    columns = ("", "seconds", "FISTA's seconds / these", "above the best", "rank", "top-1")
+    title = (
+        f"{command.sized(name, result['shape'])}, lambda1 = {result['share']:g} lambda1_max, "
+        f"lambda2 = {result['lambda2']:g}"
     )
+    return command.table(title, columns, rows)
 
 
 def main(
-    datasets: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "cifar100,planted_lowrank",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
+    datasets: command.Sets = "cifar100,planted_lowrank",
+    repeats: command.Repeats = 5,
     share: Annotated[
         float | None, typer.Option(help="Another lambda1 / lambda1_max for all.")
     ] = None,
@@ -335,36 +240,34 @@ def main(
     path: Annotated[
         bool, typer.Option("--path", help="The path against fits from zero, in place of FISTA.")
     ] = False,
-    values: Annotated[int, typer.Option(min=2, help="Of each penalty on the path.")] = GRID,
-    factor: Annotated[
-        float, typer.Option(help="FISTA may take this many times slender's seconds.")
-    ] = 60.0,
-    max_seconds: Annotated[float, typer.Option(help="But no run of it more than this.")] = 600.0,
+    values: Annotated[int, typer.Option(min=2, help="Of each penalty on the path.")] = 10,
+    factor: command.Factor = 60.0,
+    max_seconds: command.MostSeconds = 600.0,
     json_file: command.Json = None,
+    resume: command.Resume = False,
     quick: command.Quick = False,
 ) -> None:
     """Seconds to the same trace-norm objective: rank-one descent against FISTA; the path."""
-    console = Console(width=command.WIDTH)
-    results: dict[str, Any] = {"machine": machine.describe(), "quick": quick, "datasets": {}}
+    from . import tracenorm_path
+
     repeats = 1 if quick else repeats
-    for name, dataset in command.load(datasets, quick, console):
+    budget = Budget(factor, min(Budget().least, max_seconds), max_seconds)
 
-        def say(line: str, name: str = name) -> None:
-            print(f"{name}: {line}", file=sys.stderr, flush=True)
+    def raced(name: str, dataset: Dataset, say: Say) -> dict[str, Any]:
+        return race(dataset, share or SHARES[name], lambda2, repeats, budget, say)
 
-        with machine.Neighbours() as others:
-            if path:
-                result = walk(dataset, values, repeats, say)
-            else:
-                budget = factor, max_seconds
-                result = race(dataset, share or SHARES[name], lambda2, repeats, budget, say)
-        results["datasets"][name] = {**result, "others": others.cores}
-        console.print(
-            sentence(name, result) if path else table(name, result), highlight=False, soft_wrap=path
-        )
-        machine.warn(name, others, console)
-        if json_file:  # after each data set: the whole takes a while
-            json_file.write_text(json.dumps(results, indent=1))
+    def walked(name: str, dataset: Dataset, say: Say) -> dict[str, Any]:
+        return tracenorm_path.walk(dataset, values, repeats, say)
+
+    options = {"repeats": repeats}
+    if path:
+        benchmark = command.Benchmark("tracenorm --path", json_file, quick, resume)
+        options |= {"values": values}
+        benchmark.over(datasets, options, walked, lambda *of: [tracenorm_path.sentence(*of)])
+    else:
+        benchmark = command.Benchmark("tracenorm", json_file, quick, resume)
+        options |= {"share": share, "lambda2": lambda2, "budget": budget}
+        benchmark.over(datasets, options, raced, lambda *of: [table(*of)])
 
 
 if __name__ == "__main__":

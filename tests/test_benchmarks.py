@@ -1,24 +1,25 @@
 """The contract of the folder benchmarks/: what each file must have, and a run of all of it."""
 
 import json
+import os
 import time
 
 import numpy as np
 import pytest
 import typer
-from benchmarks import __main__ as command
-from benchmarks import machine, objective, plot, report, runner, scaling, steps
-from benchmarks.datasets import MissingDataError, folder
+from benchmarks import __main__ as accuracy_command
+from benchmarks import accuracy, accuracy_report, command, machine, objective, plot, scaling, steps
 from benchmarks.objective import Linear
 from typer.testing import CliRunner
 
 from slender import SGDClassifier, SLNDClassifier
+from slender.lab.catalogue import MissingDataError, whole
 from slender.lab.datasets import Dataset
 
 
 @pytest.fixture(scope="module")
 def tiny():
-    return runner.DATASETS["tiny"].load()
+    return whole("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +33,18 @@ def raced(tiny):
         return measure(model, dataset)
 
     with pytest.MonkeyPatch.context() as patch:
-        for solver in runner.SOLVERS.values():
+        for solver in accuracy.SOLVERS.values():
             patch.setattr(solver, "grid", solver.grid[:2])  # enough to choose from
         with pytest.MonkeyPatch.context() as slowly:
             slowly.setattr(objective, "measure", slow)
-            result = runner.race(tiny, list(runner.SOLVERS), 2, say=lambda line: None)
+            result = accuracy.race(tiny, list(accuracy.SOLVERS), 2, say=lambda line: None)
         yield result, pause
 
 
 # -- contract ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", runner.SOLVERS.values(), ids=runner.SOLVERS)
+@pytest.mark.parametrize("solver", accuracy.SOLVERS.values(), ids=accuracy.SOLVERS)
 def test_a_solver_file_has_what_it_must(solver):
     assert isinstance(solver.name, str)
     assert isinstance(solver.rival, bool)
@@ -53,7 +54,7 @@ def test_a_solver_file_has_what_it_must(solver):
     assert callable(solver.curve)
 
 
-@pytest.mark.parametrize("solver", runner.SOLVERS.values(), ids=runner.SOLVERS)
+@pytest.mark.parametrize("solver", accuracy.SOLVERS.values(), ids=accuracy.SOLVERS)
 def test_a_curve_takes_time_and_ends_where_a_fit_ends(solver, tiny):
     points = list(solver.curve(tiny, solver.grid[0], 0))
     seconds = np.array([s for s, _ in points])
@@ -67,26 +68,12 @@ def test_a_curve_takes_time_and_ends_where_a_fit_ends(solver, tiny):
         np.testing.assert_allclose(last.coef, fitted.coef_, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", runner.DATASETS)
-def test_a_data_set_file_has_load(name):
-    assert callable(runner.DATASETS[name].load)
-
-
 @pytest.mark.parametrize("name", ["digits", "tiny"])
 def test_data_is_float32_with_three_classes_or_more(name):
-    dataset = runner.DATASETS[name].load()
+    dataset = whole(name)
     assert isinstance(dataset, Dataset)
     assert dataset.X_train.dtype == dataset.X_test.dtype == np.float32
     assert len(np.unique(dataset.y_train)) >= 3
-
-
-def test_missing_data_says_how_to_provide_it(monkeypatch, tmp_path):
-    monkeypatch.delenv("SLENDER_DATA", raising=False)
-    with pytest.raises(MissingDataError, match=r"SLENDER_DATA .* holds mnist/ with a\.gz"):
-        folder("mnist", "a.gz")
-    monkeypatch.setenv("SLENDER_DATA", str(tmp_path))
-    with pytest.raises(MissingDataError, match=r"no mnist/a\.gz"):
-        folder("mnist", "a.gz")
 
 
 # -- measuring -----------------------------------------------------------------------------------
@@ -125,13 +112,13 @@ def test_the_key_figure_on_a_case_worked_by_hand():
         trial("sklearn_sgd", alpha, 2, (4.0, 0.5), (8.0, 0.6)),
     ]
     fits = [{"solver": "sklearn_sgd", "setting": alpha, "seconds": 4.0}]  # half of the curve's 8
-    same, every = runner.figures(grid, repeats, fits)
+    same, every = accuracy.figures(grid, repeats, fits)
     assert (same["which"], every["which"]) == ("of the same repeat", "of all its runs")
     assert same["target"] == {"median": pytest.approx(0.59), "min": 0.58, "max": 0.6}
     assert every["target"] == {"median": 0.6, "min": 0.6, "max": 0.6}
     # ours: 2 s and 1 s for either target; the rival's: its own best at 4 s and 8 s, halved
     assert same["ratio"] == every["ratio"] == {"median": 2.5, "min": 1.0, "max": 4.0}
-    assert "2.5 (1.0–4.0) times sooner" in report.sentence("x", same)
+    assert "2.5 (1.0–4.0) times sooner" in accuracy_report.sentence("x", same)
 
 
 def test_an_accuracy_not_reached_is_said():
@@ -139,9 +126,9 @@ def test_an_accuracy_not_reached_is_said():
     grid = [trial("sklearn_sgd", alpha, 0, (5.0, 0.7))]
     repeats = [trial("slnd", {}, 1, (1.0, 0.5)), trial("sklearn_sgd", alpha, 1, (5.0, 0.6))]
     fits = [{"solver": "sklearn_sgd", "setting": alpha, "seconds": 5.0}]
-    figure = runner.figures(grid, repeats, fits)[1]
+    figure = accuracy.figures(grid, repeats, fits)[1]
     assert figure["ratio"] == {"median": 0.0, "min": 0.0, "max": 0.0}
-    assert "does NOT reach 70.00 (70.00–70.00) %" in report.sentence("x", figure)
+    assert "does NOT reach 70.00 (70.00–70.00) %" in accuracy_report.sentence("x", figure)
 
 
 # -- running -------------------------------------------------------------------------------------
@@ -149,11 +136,11 @@ def test_an_accuracy_not_reached_is_said():
 
 def test_rivals_are_repeated_at_their_best_setting_and_ours_at_all(raced):
     result, _ = raced
-    for name, solver in runner.SOLVERS.items():
+    for name, solver in accuracy.SOLVERS.items():
         repeated = [t["setting"] for t in result["repeats"] if t["solver"] == name]
         tried = [t for t in result["grid"] if t["solver"] == name]
         assert [t["setting"] for t in tried] == (solver.grid if solver.rival else [])
-        best = max(tried, key=runner.best_top1)["setting"] if tried else None
+        best = max(tried, key=accuracy.best_top1)["setting"] if tried else None
         assert repeated == 2 * ([best] if solver.rival else solver.grid)
 
 
@@ -166,17 +153,54 @@ def test_the_command_writes_a_table_and_json(tmp_path, monkeypatch):
     monkeypatch.delenv("SLENDER_DATA", raising=False)
     path = tmp_path / "results.json"
     options = ["--datasets", "mnist,tiny", "--solvers", "slnd,sklearn_logistic", "--quick"]
-    result = run(command.main, *options, "--json", str(path))
+    result = run(accuracy_command.main, *options, "--json", str(path))
     assert result.exit_code == 0
-    assert "mnist is skipped: SLENDER_DATA is not set" in result.stdout
+    assert "mnist is skipped: mnist: not found; put its four IDX files" in result.stdout
+    assert "SLENDER_DATA" in result.stdout
     assert "slender SLND" in result.stdout
     written = json.loads(path.read_text())
-    assert set(written["machine"]) >= {"date", "cores", "python", "versions", "threads"}
+    assert set(written["machine"]) >= {"date", "processor", "cores", "python", "numpy", "threads"}
+    assert {"version", "pools", "benchmark"} <= set(written)
     assert list(written["datasets"]) == ["tiny"]
 
 
+def counting(calls):
+    """A benchmark's work that leaves a trace."""
+
+    def work(name, dataset, say):
+        calls.append(name)
+        return {"seconds": float("inf")}
+
+    return work
+
+
+def test_a_benchmark_that_is_resumed_does_only_what_is_missing(tmp_path):
+    file, calls = tmp_path / "results.json", []
+    benchmark = command.Benchmark("test", file, quick=True)
+    benchmark.over("tiny", {"repeats": 1}, counting(calls))
+    again = command.Benchmark("test", file, quick=True, resume=True)
+    found = again.over("tiny,digits", {"repeats": 1}, counting(calls))
+    assert calls == ["tiny", "digits"]
+    assert list(found) == ["tiny", "digits"]
+    again.over("tiny", {"repeats": 2}, counting(calls))  # something else was asked for
+    assert calls == ["tiny", "digits", "tiny"]
+    assert list(json.loads(file.read_text())["datasets"]) == ["tiny", "digits"]
+
+
+def test_only_the_file_of_the_same_benchmark_is_resumed(tmp_path):
+    file = tmp_path / "results.json"
+    command.Benchmark("test", file, quick=True).over("tiny", {}, counting([]))
+    with pytest.raises(typer.BadParameter, match="not as other wrote it"):
+        command.Benchmark("other", file, resume=True).over("tiny", {}, counting([]))
+    file.write_text(file.read_text().replace('"tiny"', '"tinier"'))  # edited
+    with pytest.raises(typer.BadParameter, match="not as test wrote it"):
+        command.Benchmark("test", file, resume=True).over("tiny", {}, counting([]))
+    with pytest.raises(typer.BadParameter, match="name it"):
+        command.Benchmark("test", resume=True).over("tiny", {}, counting([]))
+
+
 def test_an_unknown_name_is_refused():
-    result = run(command.main, "--solvers", "nobody")
+    result = run(accuracy_command.main, "--solvers", "nobody")
     assert result.exit_code == 2
     assert "nobody" in result.stderr
 
@@ -188,11 +212,6 @@ def test_steps_compares_auto_with_a_grid(tiny):
         tried = [point["step"] for point in row["tried"]]
         assert tried[-1] / tried[0] == pytest.approx(10**steps.DECADES)
         assert row["best_top1"] == max(point["top1"] for point in row["tried"])
-
-
-def test_slope_of_a_power_law():
-    sizes = [1, 2, 4, 8]
-    assert scaling.slope(sizes, [3.0 * s**1.5 for s in sizes]) == pytest.approx(1.5)
 
 
 def test_memory_counts_what_a_fit_allocates():
@@ -207,7 +226,7 @@ def test_neighbours_does_not_count_this_process():
         until = time.perf_counter() + 0.3
         while time.perf_counter() < until:
             pass
-    assert 0.0 <= others.cores < machine.describe()["cores"] + 0.5
+    assert 0.0 <= others.cores < os.cpu_count() + 0.5
 
 
 def run(main, *options):
@@ -221,7 +240,7 @@ def run(main, *options):
 @pytest.mark.parametrize("estimator", [SLNDClassifier, SGDClassifier])
 def test_the_automatic_step_is_within_a_point_of_the_best_of_twenty(name, estimator):
     try:
-        dataset = runner.DATASETS[name].load()
+        dataset = whole(name)
     except MissingDataError as error:
         pytest.skip(str(error))
     assert steps.compare(estimator, dataset)["points_lost"] <= 1.0

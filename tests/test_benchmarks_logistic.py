@@ -11,23 +11,25 @@ from benchmarks import (
     agreement,
     logistic,
     logistic_figures,
+    logistic_race,
     logistic_report,
-    logistic_runner,
     memory_logistic,
     objective,
     path,
     path_report,
     plot_logistic,
-    runner,
 )
-from benchmarks.logistic_runner import HERO, RIVALS, SOLVERS, Budget, Recorder
-from benchmarks.objective import Linear, Task
+from benchmarks.command import DATASETS
+from benchmarks.logistic_race import HERO, RIVALS, SOLVERS
+from benchmarks.objective import Linear, Task, linear, recorder
 from benchmarks.solvers.multinomial import MULTINOMIAL, curve_of_lbfgs, ladder, sklearn_lbfgs
-from benchmarks.tap import Stopwatch
 from sklearn.linear_model import LogisticRegression, _logistic
 from threadpoolctl import ThreadpoolController
 
+from slender.lab.catalogue import whole
 from slender.lab.datasets import Dataset
+from slender.lab.recorder import Budget, Stopwatch
+from slender.lab.repeats import spread
 from test_benchmarks import run
 
 C = 1.0
@@ -36,7 +38,7 @@ EXACT = {"sklearn_lbfgs", "sklearn_newton", "intelex", "cyanure", "torch_lbfgs"}
 
 @pytest.fixture(scope="module")
 def task():
-    return Task(runner.DATASETS["tiny"].load(), C)
+    return Task(whole("tiny"), C)
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +46,11 @@ def minimum(task):
     """The least objective, by scikit-learn in float64."""
     model = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12)
     model.fit(task.dataset.X_train.astype(np.float64), task.dataset.y_train)
-    return objective.multinomial(Linear(model.coef_, model.intercept_, model.classes_), task)
+    return objective.multinomial(linear(model), task)
 
 
 def installed(name):
-    reason = logistic_runner.missing(name)
+    reason = logistic_race.missing(name)
     if reason:
         pytest.skip(reason)
     return SOLVERS[name]
@@ -124,27 +126,27 @@ def test_a_solver_file_has_what_it_must(solver):
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_a_rival_reaches_the_minimum(name, task, minimum):
     solver = installed(name)
-    recorder = Recorder(task, budget=20.0, target=minimum * (1 + 1e-4))
-    solver.curve(task, solver.grid[0], 0, recorder)
-    recorder.finish()
-    assert recorder.stopped == "target"
-    assert all(p["objective"] >= minimum * (1 - 1e-9) for p in recorder.curve)
-    assert recorder.curve[-1]["top1"] > 0.9
+    seen = recorder(task, budget=20.0, target=minimum * (1 + 1e-4))
+    solver.curve(task, solver.grid[0], 0, seen)
+    seen.finish()
+    assert seen.stopped == "target"
+    assert all(p["objective"] >= minimum * (1 - 1e-9) for p in seen.curve)
+    assert seen.curve[-1]["top1"] > 0.9
 
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_a_rival_stops_when_told(name, task):
     solver = installed(name)
-    recorder = Recorder(task, budget=0.0)
-    solver.curve(task, solver.grid[0], 0, recorder)
-    assert recorder.stopped == "budget"
-    assert len(recorder.curve) == 1
+    seen = recorder(task, budget=0.0)
+    solver.curve(task, solver.grid[0], 0, seen)
+    assert seen.stopped == "budget"
+    assert len(seen.curve) == 1
 
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_a_rival_leaves_the_process_as_it_was(name, task):
     solver = installed(name)
-    solver.curve(task, solver.grid[0], 0, Recorder(task, budget=0.0))
+    solver.curve(task, solver.grid[0], 0, recorder(task, budget=0.0))
     for openmp in ThreadpoolController().select(user_api="openmp").lib_controllers:
         assert openmp.dynlib.omp_get_dynamic() == 0  # 1: fewer threads on a busy machine
     assert np.full(1, 1e-310)[0] / 2 > 0  # subnormal numbers
@@ -155,13 +157,13 @@ def test_evaluation_is_off_a_rivals_clock(name, task, monkeypatch):
     solver = installed(name)
     measure, pause = objective.measure, 0.05
     monkeypatch.setattr(objective, "measure", lambda *a: time.sleep(pause) or measure(*a))
-    monkeypatch.setattr(logistic_runner, "SOLVERS", {name: solver})
-    stop = Recorder(task, budget=math.inf)
+    monkeypatch.setattr(logistic_race, "SOLVERS", {name: solver})
+    stop = recorder(task, budget=math.inf)
     points = []
 
     def few(seconds, model):
         points.append(seconds)
-        stop._measure(seconds, model)
+        stop.look(seconds, model)
         return len(points) == 4
 
     with Stopwatch() as wall:
@@ -173,27 +175,27 @@ def test_points_are_thinned_but_the_first_at_the_target_is_found(task, monkeypat
     values = iter([9.0, 4.0, 1.0, 0.5, 0.4])  # as measured, in the order asked for
     monkeypatch.setattr(objective, "multinomial", lambda model, task: model.coef[0, 0])
     monkeypatch.setattr(objective, "measure", lambda *a: {"top1": 0.0, "top5": 0.0})
-    recorder = Recorder(task, budget=100.0, target=1.0)
+    seen = recorder(task, budget=100.0, target=1.0)
     for seconds, value in zip([1.0, 1.01, 1.02, 1.03, 1.2], values, strict=True):
-        done = recorder(seconds, objective.Linear(np.full((1, 1), value), np.zeros(1), np.zeros(1)))
+        done = seen(seconds, objective.Linear(np.full((1, 1), value), np.zeros(1), np.zeros(1)))
     assert done
-    assert recorder.stopped == "target"
-    assert [point["seconds"] for point in recorder.curve] == [1.0, 1.02]
+    assert seen.stopped == "target"
+    assert [point["seconds"] for point in seen.curve] == [1.0, 1.02]
 
 
 def test_adam_with_the_penalty_in_its_gradient_comes_near_the_minimum(task, minimum):
     solver = installed("torch_adamw")
-    recorder = Recorder(task, budget=math.inf)
-    solver.curve(task, {"optimizer": "Adam", "epochs": 60, "lr": 0.3}, 0, recorder)
-    assert recorder.curve[-1]["objective"] < 1.1 * minimum
+    seen = recorder(task, budget=math.inf)
+    solver.curve(task, {"optimizer": "Adam", "epochs": 60, "lr": 0.3}, 0, seen)
+    assert seen.curve[-1]["objective"] < 1.1 * minimum
 
 
 def test_snap_ml_learns_though_it_minimises_something_else(task):
     solver = installed("snapml")
     assert solver.problem != MULTINOMIAL
-    recorder = Recorder(task, budget=20.0)
-    solver.curve(task, solver.grid[0], 0, recorder)
-    assert recorder.curve[-1]["top1"] > 0.9
+    seen = recorder(task, budget=20.0)
+    solver.curve(task, solver.grid[0], 0, seen)
+    assert seen.curve[-1]["top1"] > 0.9
 
 
 def test_newton_refuses_a_large_hessian(task):
@@ -215,7 +217,7 @@ def test_whole_fits_climb_a_ladder_and_repeats_begin_below_the_target():
 def test_a_missing_package_is_a_line_and_not_an_error(task, monkeypatch):
     monkeypatch.setattr(SOLVERS["cyanure"], "package", ("no_such_module", "no-such-package"))
     said = []
-    skipped = logistic_runner.runnable(task, ["cyanure", "sklearn_lbfgs"], said.append)
+    skipped = logistic_race.runnable(task, ["cyanure", "sklearn_lbfgs"], said.append)
     assert list(skipped) == ["cyanure"]
     assert "pip install no-such-package" in said[0]
 
@@ -319,7 +321,7 @@ def test_the_race_writes_a_table_json_and_a_figure(tmp_path):
 
 
 def test_every_data_set_has_a_C_and_another_can_be_asked_for():
-    assert set(logistic.CHOSEN_C) == set(runner.DATASETS)
+    assert set(logistic.CHOSEN_C) == set(DATASETS)
     assert logistic.with_changes("mnist=0.5, digits=2")["digits"] == 2.0
     for wrong in ("nobody=1", "mnist=much"):
         assert run(logistic.main, "--datasets", "tiny", "--c", wrong).exit_code == 2
@@ -336,8 +338,9 @@ def test_the_path_is_compared_and_its_fits_are_kept(tmp_path):
     assert said.exit_code == 0, said.exception
     assert "times as long as one fit of scikit-learn" in said.stdout
     tiny = json.loads(file.read_text())["datasets"]["tiny"]
-    kept = sorted((tmp_path / "tiny").glob("[0-9]*.json"))
-    assert [k.stem for k in kept] == ["00", "22", "44"]
+    *tried, final = [run["C"] for run in json.loads((tmp_path / "tiny.json").read_text())["runs"]]
+    assert tried == path.GRID[[0, 22, 44]].tolist()
+    assert final == tiny["exhaustive"]["C"]
     again = run(path.main, *options, "--json", str(file))
     assert again.exit_code == 0
     found = json.loads(file.read_text())["datasets"]["tiny"]["exhaustive"]
@@ -350,8 +353,8 @@ def test_places_between_two_values_of_C():
 
 def test_sentences_of_a_thin_grid_say_so():
     figure = {
-        "of_single": runner.spread([0.5]),
-        "sooner": runner.spread([30.0]),
+        "of_single": spread([0.5]),
+        "sooner": spread([30.0]),
         "steps_apart": 1,
         "points_more": 0.25,
     }

@@ -5,10 +5,13 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import compressed, fista, products, runner, semipq, tracenorm
-from benchmarks.datasets import planted_lowrank
+from benchmarks import compressed, products, semipq, tracenorm
+from benchmarks.command import DATASETS
+from benchmarks.solvers.tracenorm import fista
 
 from slender import CompressedMatrix, TraceNormClassifier
+from slender.lab.catalogue import whole
+from slender.lab.datasets import low_rank
 from test_benchmarks import run
 
 LAMBDA2 = 1e-4
@@ -20,7 +23,7 @@ def silent(line):
 
 @pytest.fixture(scope="module")
 def tiny():
-    return runner.DATASETS["tiny"].load()
+    return whole("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +41,11 @@ def minimum(problem):
     return model.objective_
 
 
-def steps_of(problem):
-    return fista.fista(
-        problem.dataset.X_train,
-        problem.codes,
-        len(problem.classes),
-        problem.lambda1,
-        problem.lambda2,
-    )
-
-
 # -- FISTA -----------------------------------------------------------------------------------------
 
 
 def test_fista_reaches_the_minimum(problem, minimum):
-    steps = list(itertools.islice(steps_of(problem), 150))
+    steps = list(itertools.islice(problem.fista(), 150))
     assert steps[-1].objective == pytest.approx(minimum, rel=2e-6)
     assert all(step.objective >= minimum * (1 - 1e-6) for step in steps)
     # what it says on its way is what an independent sum in float64 says
@@ -63,14 +56,14 @@ def test_fista_reaches_the_minimum(problem, minimum):
 
 
 def test_fista_gives_the_rank_of_its_weights(problem):
-    step = next(itertools.islice(steps_of(problem), 20, None))
+    step = next(itertools.islice(problem.fista(), 20, None))
     sizes = np.linalg.svd(step.W, compute_uv=False)
     assert step.rank == (sizes > 1e-5 * sizes[0]).sum()
 
 
 def test_the_gradient_is_that_of_the_loss(problem):
     data = problem.dataset
-    loss = fista.Loss(data.X_train, problem.codes, len(problem.classes))
+    loss = fista.Loss(data.X_train, problem.class_index, len(problem.classes))
     rng = np.random.default_rng(0)
     W, D = rng.standard_normal((2, len(problem.classes), data.X_train.shape[1]), np.float32)
     S, value = loss.scores(W)
@@ -84,7 +77,7 @@ def test_the_gradient_is_that_of_the_loss(problem):
 
 def test_power_iterations_do_not_stay_below_the_norm(problem):
     X = problem.dataset.X_train
-    loss = fista.Loss(X, problem.codes, len(problem.classes))
+    loss = fista.Loss(X, problem.class_index, len(problem.classes))
     exact = np.linalg.norm(X.astype(np.float64), 2) ** 2 / len(X)
     assert exact <= loss.curvature() <= 1.1 * exact
 
@@ -100,12 +93,12 @@ def test_soft_threshold_on_a_case_worked_by_hand():
 
 
 def test_planted_classes_share_few_directions():
-    data = planted_lowrank.make(2000, 32, 40, 3, n_test=1000)
+    data = low_rank(2000, 32, 40, 3, n_test=1000)
     assert data.X_train.shape == (2000, 32)
     assert data.X_test.shape == (1000, 32)
     assert data.X_train.dtype == np.float32
     assert len(np.unique(data.y_train)) == 40
-    again = planted_lowrank.make(2000, 32, 40, 3, n_test=1000)
+    again = low_rank(2000, 32, 40, 3, n_test=1000)
     np.testing.assert_array_equal(data.X_test, again.X_test)
     np.testing.assert_array_equal(data.y_train, again.y_train)
     # the means of the classes lie in as many directions of the whitened rows
@@ -119,14 +112,14 @@ def test_planted_classes_share_few_directions():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_planted_rank_is_found(share, dtype):
     """rank_ counts atoms that matter, not what a loose tolerance leaves of the others."""
-    X, y, *_ = planted_lowrank.make(2000, 128, 40, 5)
-    lambda1_max = TraceNormClassifier(max_iter=1, tol=1.0).fit(X, y).lambda1_max_
+    X, y, *_ = low_rank(2000, 128, 40, 5)
+    lambda1_max = TraceNormClassifier(passes=1, tol=1.0).fit(X, y).lambda1_max_
     model = TraceNormClassifier(share * lambda1_max, 1e-5, random_state=0)
     assert model.fit(X.astype(dtype), y).rank_ == 5
 
 
 def test_every_data_set_has_a_share():
-    assert set(tracenorm.SHARES) == set(runner.DATASETS)
+    assert set(tracenorm.SHARES) == set(DATASETS)
 
 
 # -- the race --------------------------------------------------------------------------------------
@@ -143,7 +136,7 @@ def test_the_race_writes_a_table_and_json(tmp_path, monkeypatch):
     file = tmp_path / "trace.json"
     said = run(tracenorm.main, "--datasets", "mnist,tiny", "--quick", "--json", str(file))
     assert said.exit_code == 0, said.exception
-    assert "mnist is skipped: SLENDER_DATA is not set" in said.stdout
+    assert "mnist is skipped: mnist: not found" in said.stdout
     assert "FISTA's seconds / these" in said.stdout
     written = json.loads(file.read_text())["datasets"]["tiny"]
     (us,), (them,) = written["runs"]["slender"], written["runs"]["fista"]
@@ -240,7 +233,7 @@ def test_huge_codes_are_fitted(monkeypatch):
     monkeypatch.setattr(compressed, "HUGE_QUICK", (2000, 512, 5))
     said = run(compressed.main, "--quick", "--huge")
     assert said.exit_code == 0, said.exception
-    assert "huge, 2,000 x 512, 5 classes" in said.stdout
+    assert "huge: 2,000 × 512, 5 classes" in said.stdout
 
 
 # -- Figure 3 --------------------------------------------------------------------------------------
@@ -267,7 +260,7 @@ def test_positives_weigh_only_in_their_own_machine(tiny):
     from sklearn.svm import LinearSVC
 
     y = np.where(tiny.y_train < 2, tiny.y_train, 2)  # two rare classes and a frequent one
-    ours = semipq.OneVsRest(tiny.X_train, y).fit((0.5, 1.0))
+    ours = semipq.OneVsRest(tiny.X_train, y).fit_pair((0.5, 1.0))
     for c in range(3):
         n_pos = (y == c).sum()
         weight = {1: (len(y) - n_pos) / n_pos}

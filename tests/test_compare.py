@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from processes import SLENDER
 from slender.cli import main
-from slender.lab import comparison, measures
+from slender.lab import comparison, ledger, measures
 from slender.lab.figures import plot_curves, plot_sizes
 from slender.lab.sources import load
 
@@ -249,7 +249,7 @@ def test_resume_does_not_mix_in_fits_of_other_names(here, compare):
     document = json.loads(Path("r.json").read_text())
     options = document["fits"][0]["options"]
     options |= {"mu": options.pop("lam"), "epochs": options.pop("passes")}
-    document["checksum"] = comparison.checksum(document["fits"])
+    document["checksum"] = ledger.checksum(document["fits"])
     Path("r.json").write_text(json.dumps(document))
     code, out, err = compare(*words, "--resume")
     assert (code, out) == (2, "")

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from idx_files import CODES, idx, write_images
-from slender.lab import sources
+from slender.lab import catalogue, sources
 from slender.lab.idx import read_idx
 from slender.lab.sources import Split, fingerprint, load, permuted, prepared
 from slender.storage import FileError
@@ -104,7 +104,7 @@ def nowhere(monkeypatch, tmp_path):
     """No data set but those that a test makes."""
     monkeypatch.delenv("SLENDER_DATA", raising=False)
     monkeypatch.setattr(
-        sources, "DEBIAN", {"fashion-mnist": ("dataset-fashion-mnist", tmp_path / "debian")}
+        catalogue, "DEBIAN", {"fashion-mnist": ("dataset-fashion-mnist", tmp_path / "debian")}
     )
 
 
@@ -173,6 +173,26 @@ def test_missing_files(tmp_path):
         load("mnist", tmp_path)
     with pytest.raises(FileError, match="neither a data set nor a file; data sets are digits, "):
         load("minst")
+
+
+def test_embeddings(tmp_path, monkeypatch):
+    folder = tmp_path / "cifar100_embeddings"
+    with pytest.raises(catalogue.MissingDataError) as caught:
+        load("cifar100")
+    for part in ("cifar100: not found;", "X_train.npy", "folder cifar100_embeddings/"):
+        assert part in str(caught.value)
+    folder.mkdir()
+    made = {"X_train": data(30)[0], "y_train": data(30)[1], "X_test": data(9)[0]}
+    for part, array in made.items():
+        np.save(folder / f"{part}.npy", array.astype(np.float16) if array.ndim == 2 else array)
+    monkeypatch.setenv("SLENDER_DATA", str(tmp_path))
+    with pytest.raises(catalogue.MissingDataError, match=r"lacks y_test\.npy; put it there"):
+        load("cifar100")
+    np.save(folder / "y_test.npy", data(9)[1])
+    found = catalogue.whole("cifar100")
+    assert found.X_train.dtype == found.X_test.dtype == np.float32
+    assert np.array_equal(found.X_train, made["X_train"].astype(np.float16))
+    assert len(load("cifar100").y_val) == 3
 
 
 def test_files_that_do_not_belong_together(tmp_path):

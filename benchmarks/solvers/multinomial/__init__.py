@@ -1,4 +1,4 @@
-"""Solvers of multinomial logistic regression, one a file; the race is benchmarks/logistic.py.
+"""Solvers of multinomial logistic regression, one per file; the race is benchmarks/logistic.py.
 
     name      what tables and plots call it
     rival     True: its best setting is chosen for it; False: slender's own
@@ -25,8 +25,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from slender.lab.recorder import Stopwatch
+
 from ...objective import Linear, Task
-from ...tap import Stopwatch, tapped
+from ...tap import tapped
 
 MULTINOMIAL = "multinomial"
 Record = Callable[[float, Linear], bool]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import slender
+from slender.lab.recorder import Stopwatch
 
-from ...objective import Linear, Task
-from ...tap import Stopwatch
+from ...objective import Linear, Task, linear
 from . import MULTINOMIAL, Record
 
 name = "slender"
@@ -38,4 +38,4 @@ def curve(task: Task, setting: dict[str, Any], seed: int, record: Record) -> Non
     with watch:
         model = fit(task, setting, seed, callbacks=[see])
     if not stopped:  # the point at which the user has the model
-        record(watch.seconds, Linear(model.coef_, model.intercept_, model.classes_))
+        record(watch.seconds, linear(model))

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, _logistic
 
+from slender.lab.recorder import Stopwatch
+
 from ...objective import Task
-from ...tap import Stopwatch
 from . import MULTINOMIAL, Record
 from .sklearn_lbfgs import MAX_ITER, TOL, unpack
 

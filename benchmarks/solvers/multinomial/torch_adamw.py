@@ -1,9 +1,9 @@
 """torch's AdamW and Adam, mini-batches, a cosine schedule: the usual linear probe.
 
-Adam with lam W in its gradient minimises the same objective.  AdamW shrinks W by lr lam a step
-beside the adaptive step: the common recipe, whose fixed point is another (lam times the inverse
-of Adam's scaling), so its objective may end above the minimum.  Both are in the grid.  A point is
-recorded after each epoch.
+Adam with lam W in its gradient minimises the same objective.  AdamW shrinks W by lr lam in each
+step, beside the adaptive step: the common recipe, whose fixed point is another (lam times the
+inverse of Adam's scaling), so its objective may end above the minimum.  Both are in the grid.  A
+point is recorded after each epoch.
 """
 
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 import joblib
 import numpy as np
 
+from slender.lab.recorder import Stopwatch
+
 from ...objective import Linear, Task
-from ...tap import Stopwatch
 from . import MULTINOMIAL, Record
 
 name = "torch Adam(W)"

@@ -10,8 +10,9 @@ from typing import Any
 import joblib
 import numpy as np
 
+from slender.lab.recorder import Stopwatch
+
 from ...objective import Linear, Task
-from ...tap import Stopwatch
 from . import MULTINOMIAL, Record
 
 name = "torch L-BFGS"

@@ -8,7 +8,7 @@ import typer
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .interrupts import Interrupted, interruptible
 from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
-from .output import check_outputs, check_plot, columns, finite, say, show, write_json
+from .output import check_outputs, check_plot, columns, say, show, write_json
 from .progress import progress_of_fits
 
 COLUMNS = {  # heading -> name in a row of the summary, format
@@ -178,8 +178,9 @@ def _rates(text: str) -> Any:
 
 
 def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[str, Any]:
-    from ..lab.comparison import Ledger, checksum
+    from ..lab.comparison import ASKED
     from ..lab.comparison import compare as carry_out
+    from ..lab.ledger import Ledger, checksum
     from ..lab.measures import large_scale, summary
 
     def document(fits: list[Any], **more: Any) -> dict[str, Any]:
@@ -188,7 +189,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
             "finished": bool(more),
             "planned": plan.fits,
             **more,
-            "checksum": checksum(finite(fits)),
+            "checksum": checksum(fits),
             "fits": fits,
         }
 
@@ -196,7 +197,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
         if json != "-":
             write_json(document(fits), json)
 
-    ledger = Ledger(_earlier(json, resume), save)
+    ledger = Ledger(ASKED, _earlier(json, resume), save)
     with progress_of_fits("compare", plan.fits, quiet) as advance:
 
         def watch(event: Any) -> None:
@@ -210,28 +211,28 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
             outcome = interruptible(lambda: carry_out(plan, ledger, watch))
         except KeyboardInterrupt as stop:
             ledger.lock.acquire()  # no write is cut short, and none begins
-            kept = json is not None and json != "-" and ledger.fits
+            kept = json is not None and json != "-" and ledger.runs
             raise Interrupted(
-                f"{len(ledger.fits)} fits are in {json}; the same command with --resume continues"
+                f"{len(ledger.runs)} fits are in {json}; the same command with --resume continues"
                 if kept
                 else "nothing was written"
             ) from stop
     if not outcome.fits:
         raise ValueError(f"nothing could be fitted: {outcome.left_out[0]['reason']}")
     return document(
-        ledger.fits,
+        ledger.runs,
         datasets=outcome.datasets,
         summary=summary(outcome.fits),
         choices=outcome.choices,
         left_out=outcome.left_out,
         large_scale=large_scale(outcome.fits, outcome.datasets) if plan.sizes else None,
-        compared=[ledger.fits.index(fit) for fit in outcome.fits],
+        compared=[ledger.runs.index(fit) for fit in outcome.fits],
     )
 
 
 def _earlier(json: str | None, resume: bool) -> list[Any]:
     """The fits of the file to go on with."""
-    from ..lab.comparison import checksum
+    from ..lab.ledger import checksum
     from ..storage import FileError
 
     path = None if json in (None, "-") else Path(str(json))
@@ -271,15 +272,14 @@ def _ours(fits: list[Any]) -> bool:
 
 def _held(path: Path) -> Any:
     """The comparison in a file; None if there is none in it."""
-    import json
-
     from ..lab.comparison import ASKED
+    from ..lab.documents import read
 
+    document = read(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
         ours = document["command"] == "compare" and {"finished", "planned"} <= document.keys()
         ours = ours and all(fit.keys() >= {*ASKED, "curve", "test"} for fit in document["fits"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (KeyError, TypeError, AttributeError):
         return None
     return document if ours else None
 

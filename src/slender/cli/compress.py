@@ -54,7 +54,7 @@ def compress(
     from ..compress import CompressedMatrix, ProductQuantizer
     from ..extras import check
     from ..files import read_matrix
-    from .provenance import settings_of
+    from ..lab.provenance import settings_of
 
     check("faiss", "slender compress")
     rows = read_matrix(X)

@@ -42,8 +42,8 @@ def fit(
     model = METHODS[method].load()(**settings)
 
     from ..files import read_dataset
+    from ..lab.provenance import data_of, settings_of
     from ..model import save_model
-    from .provenance import data_of, settings_of
 
     data = read_dataset(X, y)
     watched = None if val is None else read_dataset(val, val_y, "test", data[0].shape[1])

@@ -1,6 +1,5 @@
 """What commands write: lines on stderr, tables and figures for people, JSON for machines."""
 
-import json
 import math
 import os
 import sys
@@ -65,25 +64,14 @@ def write_json(
     """To a file, to standard output, or nowhere; with where the results come from."""
     if name is None:
         return
-    from ..storage import write_whole
-    from .provenance import provenance
+    from ..lab.documents import as_json, save
 
-    document = {**results, **provenance(inputs)}
-    text = json.dumps(finite(document), indent=2, allow_nan=False) + "\n"
+    text = as_json(results, inputs)
     if name == "-":
         with standard_output() as out:
             out.write(text)
     else:
-        write_whole(name, lambda path: path.write_text(text, encoding="utf-8"))
-
-
-def finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null stands for them."""
-    if isinstance(value, dict):
-        return {name: finite(of) for name, of in value.items()}
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        save(text, name)
 
 
 def relative_gap(record: dict[str, float]) -> float:

@@ -75,8 +75,8 @@ def path(
 
     from ..files import read_dataset
     from ..lab.plots import plot_chosen
+    from ..lab.provenance import data_of, settings_of
     from ..model import save_model
-    from .provenance import data_of, settings_of
 
     data = read_dataset(X, y)
     held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv)

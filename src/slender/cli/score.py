@@ -54,9 +54,9 @@ def score(
     check_outputs(json, confusion)
 
     from ..files import read_dataset
+    from ..lab.provenance import data_of
     from ..model import load_model
     from .evaluation import evaluate
-    from .provenance import data_of
 
     fitted = load_model(model)
     rows, labels = read_dataset(X, y, "test", fitted.n_features_in_)

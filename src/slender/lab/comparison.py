@@ -5,23 +5,22 @@ the one that reached the lowest exact objective: the comparison is on that figur
 can only flatter it.  A contender that cannot be fitted to a data set is left out there, with its
 reason, and the others go on.
 
-Every fit goes into a ledger, which is saved after each.  A fit is known by all that was asked for,
-a fingerprint of the rows included: what a ledger holds is never fitted again, and never taken for
-something else.
+Every fit goes into a ledger (ledger.py), which knows it by ASKED, a fingerprint of the rows
+included.
 """
 
-import hashlib
-import json
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..estimators.validation import check_choice
 from .experiment import experiment
+from .ledger import Ledger
 from .optimisers import OBJECTIVES, OPTIMISERS, Options, choose, complete, unused
+from .repeats import by_turns, try_each
 from .sources import Split, fingerprint, load, locate, mean_square, permuted, prepared
 
 LOWEST_RATE, HIGHEST_RATE = 10**-1.5, 10**3.0  # over mean ‖x‖²; ten of them are half decades
@@ -91,37 +90,6 @@ class Plan:
         """How many there are to make; the chosen rate's first fit is one of the grid's."""
         each = sum(self.seeds - 1 + len(c.rates or (1,)) for c in self.contenders)
         return len(self.datasets) * max(1, len(self.sizes)) * each
-
-
-class Ledger:
-    """Fits by what was asked for; `save(fits)` is called after each that is added."""
-
-    def __init__(
-        self, fits: Iterable[Fit] = (), save: Callable[[list[Fit]], object] = lambda fits: None
-    ) -> None:
-        self.fits = list(fits)
-        self.lock = threading.Lock()  # whoever holds it knows that nothing is being saved
-        self._save = save
-        self._places = {_asked(fit): place for place, fit in enumerate(self.fits)}
-
-    def get(self, asked: Mapping[str, Any]) -> Fit | None:
-        place = self._places.get(_asked(asked))
-        return None if place is None else self.fits[place]
-
-    def add(self, fit: Fit) -> None:
-        with self.lock:
-            self._places[_asked(fit)] = len(self.fits)
-            self.fits.append(fit)
-            self._save(self.fits)
-
-
-def _asked(fit: Mapping[str, Any]) -> str:
-    return json.dumps([fit[name] for name in ASKED], sort_keys=True)
-
-
-def checksum(fits: list[Fit]) -> str:
-    """Of fits as JSON keeps them: what was edited since is not taken for a result."""
-    return hashlib.blake2b(json.dumps(fits, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 class Outcome(NamedTuple):
@@ -221,38 +189,48 @@ class _Run:
 
     def all_seeds(self, dataset: str, size: int | None, whole: Split) -> None:
         """Every contender with every seed; the first one chooses the rates."""
-        split = prepared(whole, self.plan.preprocess) if size is None else whole
+        everything = prepared(whole, self.plan.preprocess) if size is None else whole
         steps: dict[Contender, float | None] = {}  # of the contenders that can be fitted
-        for seed in range(self.plan.seeds):
-            if size is not None:
-                split = prepared(permuted(whole, size, seed), self.plan.preprocess)
-            stage = Stage(dataset, size, seed, split)
-            for each in self.plan.contenders:
-                if seed > 0 and each not in steps:
-                    continue
-                try:
-                    if seed == 0:
-                        steps[each] = self.first_step(stage, each)
-                    self.outcome.fits.append(self.fit(stage, each, steps[each]))
-                except ValueError as error:
-                    steps.pop(each, None)
-                    self.leave_out(stage, str(error), each)
+
+        @lru_cache(maxsize=1)  # everyone's turn with one seed comes before the next seed
+        def stage(seed: int) -> Stage:
+            if size is None:
+                return Stage(dataset, size, seed, everything)
+            rows = permuted(whole, size, seed)
+            return Stage(dataset, size, seed, prepared(rows, self.plan.preprocess))
+
+        def turn(each: Contender, seed: int) -> None:
+            if seed > 0 and each not in steps:
+                return
+            try:
+                if seed == 0:
+                    steps[each] = self.first_step(stage(seed), each)
+                self.outcome.fits.append(self.fit(stage(seed), each, steps[each]))
+            except ValueError as error:
+                steps.pop(each, None)
+                self.leave_out(stage(seed), str(error), each)
+
+        by_turns(
+            {each: partial(turn, each) for each in self.plan.contenders}, range(self.plan.seeds)
+        )
 
     def first_step(self, stage: Stage, each: Contender) -> float | None:
         """The best of its rates; None leaves it to the optimiser."""
         if each.rates is None:
             return each.options.step
         rates = each.rates.on(stage.split)
-        fits = [self.fit(stage, each, rate) for rate in rates]
+
+        def cost(fit: Fit) -> float:
+            reached = fit["curve"][-1]["exact"]
+            return np.inf if reached is None else float(reached)
+
+        fits, best = try_each(rates, partial(self.fit, stage, each), cost)
         self.done -= 1  # one of them will be asked for again
-        objectives = [fit["curve"][-1]["exact"] for fit in fits]
-        ranked = [np.inf if value is None else value for value in objectives]
-        best = int(np.argmin(ranked))
-        if not np.isfinite(ranked[best]):
+        if not np.isfinite(cost(fits[best])):
             raise ValueError("it diverged at every rate; give --rates with smaller ones")
         choice = {
             "rates": list(rates),
-            "objectives": objectives,
+            "objectives": [fit["curve"][-1]["exact"] for fit in fits],
             "chosen": rates[best],
             "at_edge": len(rates) > 1 and best in (0, len(rates) - 1),
         }

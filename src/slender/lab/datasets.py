@@ -1,9 +1,11 @@
-"""Data sets that need no download: scikit-learn's digits, and problems planted by a formula."""
+"""A data set; those that need no download: scikit-learn's digits, and rows made by a formula."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Parts = TypeVar("Parts")  # of a data set: rows and labels, named X_train, y_train, ...
 
 
 class Dataset(NamedTuple):
@@ -13,6 +15,15 @@ class Dataset(NamedTuple):
     y_train: NDArray[Any]
     X_test: NDArray[Any]
     y_test: NDArray[Any]
+
+
+TEMPERATURE = 8.0  # norm of a class's row of scores in `low_rank`: sets the Bayes accuracy
+
+
+def first_rows(data: Parts, n: int) -> Parts:
+    """The same with the first n training rows only; of a Dataset, or of sources.Split."""
+    parts: Any = data
+    return parts._replace(X_train=parts.X_train[:n], y_train=parts.y_train[:n])
 
 
 def digits() -> Dataset:
@@ -50,5 +61,30 @@ def planted(
     X = rng.standard_normal((n + n_test, d), dtype=np.float32)
     X += means[y]
     X *= scale
+    X = X @ rotation.T
+    return Dataset(X[:n], y[:n], X[n:], y[n:])
+
+
+def low_rank(
+    n: int, d: int, n_classes: int, rank: int, n_test: int = 2000, decay: float = 0.5, seed: int = 0
+) -> Dataset:
+    """Labels drawn from softmax(W x), W of this rank.
+
+    x = Q diag(j^-decay) ε,  ε ~ N(0, I),  Q a random rotation: the spectrum of `planted`, but
+    centred, for those who fit no intercept.  W x = A Bᵀ ε: the columns of B are
+    orthonormal and lean towards the strong directions, so that the data shows all of them, and the
+    rows of A are of one length, so that no class is rare.
+    """
+    rng = np.random.default_rng(seed)
+    j = np.arange(1, d + 1, dtype=np.float32)[:, None]
+    rotation = np.linalg.qr(rng.standard_normal((d, d), dtype=np.float32))[0]
+    B = np.linalg.qr(rng.standard_normal((d, rank), dtype=np.float32) / j)[0]
+    A = rng.standard_normal((n_classes, rank), dtype=np.float32)
+    A *= np.float32(TEMPERATURE) / np.linalg.norm(A, axis=1, keepdims=True)
+    X = rng.standard_normal((n + n_test, d), dtype=np.float32)
+    scores = (X @ B) @ A.T
+    # the largest of scores plus Gumbel noise is a draw from their softmax
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    X *= j[:, 0] ** np.float32(-decay)
     X = X @ rotation.T
     return Dataset(X[:n], y[:n], X[n:], y[n:])

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..extras import need
 from ..storage import PathLike
-from .plots import column, written
+from .curves import column
+from .panels import COLOURS, SECONDS, legend, median_line, over_seconds, panels, titled
+from .plots import written
 
-# Okabe and Ito's, told apart by colour-blind readers, less the yellow that is lost on white
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 DASHES = {"logistic": "-", "svm": "--"}
-OVER = {"seconds": "seconds of fit, evaluation off the clock", "passes": "passes over the rows"}
+OVER = {"seconds": SECONDS, "passes": "passes over the rows"}
 
 Fit = Mapping[str, Any]
 Style = dict[tuple[str, str], dict[str, Any]]
@@ -26,26 +25,25 @@ def plot_curves(fits: Sequence[Fit], path: PathLike | None = None) -> Any:
     Left over seconds, right over passes.  A line is the median over the seeds, point by point;
     each seed is a thin line behind it.  Returns matplotlib's Figure, and writes it to `path`.
     """
-    panels: list[tuple[str, list[Fit], bool]] = []
+    wanted: list[tuple[str, list[Fit], bool]] = []
     for dataset, its in groupby(fits, key=lambda fit: fit.get("dataset", "")):
         mine = list(its)
         for problem in dict.fromkeys(fit["problem"] for fit in mine):
             same = [fit for fit in mine if fit["problem"] == problem]
-            panels.append((f"{dataset}: {problem}", same, True))
-        panels.append((f"{dataset}: validation accuracy", mine, False))
+            wanted.append((f"{dataset}: {problem}", same, True))
+        wanted.append((f"{dataset}: validation accuracy", mine, False))
     styles = _styles(fits)
-    figure, axes = _figure(len(panels), 2, 3.0)
-    for row, (title, mine, of_objective) in zip(axes, panels, strict=True):
+    figure, axes = panels(len(wanted), 2, 3.0)
+    for row, (title, mine, of_objective) in zip(axes, wanted, strict=True):
         for ax, over in zip(row, OVER, strict=True):
             (_objective if of_objective else _accuracy)(ax, mine, over, styles)
-            ax.grid(alpha=0.25, lw=0.5)
-        row[0].set_title(title, fontsize=10, loc="left")
+        titled(row[0], title)
         row[0].set_ylabel("objective - best seen" if of_objective else "accuracy %", fontsize=9)
-        _over_seconds(row[0])
+        over_seconds(row[0])
         row[1].xaxis.get_major_locator().set_params(integer=True)
     for ax, label in zip(axes[-1], OVER.values(), strict=True):
         ax.set_xlabel(label, fontsize=9)
-    _legend(figure, axes)
+    legend(figure, axes)
     return written(figure, path)
 
 
@@ -64,7 +62,7 @@ def plot_sizes(measures: Mapping[str, Mapping[str, Any]], path: PathLike | None 
     }
     if binary:
         columns["area under precision-recall"] = lambda point: point["pr_area"]["mean"]
-    figure, axes = _figure(len(measures), len(columns), 3.2)
+    figure, axes = panels(len(measures), len(columns), 3.2)
     for row, (dataset, of) in zip(axes, measures.items(), strict=True):
         for ax, (label, figure_of) in zip(row, columns.items(), strict=True):
             for each in of["contenders"]:
@@ -75,15 +73,14 @@ def plot_sizes(measures: Mapping[str, Mapping[str, Any]], path: PathLike | None 
                     line[0].set_label(f"~ n^{each['effort']:.2f}")
             ax.set_xscale("log")
             ax.set_ylabel(label, fontsize=9)
-            ax.grid(alpha=0.25, lw=0.5)
         row[0].set_yscale("log")
         row[0].legend(fontsize=7, frameon=False)
         row[2].set_yscale("symlog", linthresh=0.1)  # the best itself is at 0
         row[2].set_ylim(bottom=0)
-        row[0].set_title(dataset, fontsize=10, loc="left")
+        titled(row[0], dataset)
     for ax in axes[-1]:
         ax.set_xlabel("training rows", fontsize=9)
-    _legend(figure, axes[:, 1:])
+    legend(figure, axes[:, 1:])
     return written(figure, path)
 
 
@@ -121,21 +118,12 @@ def _lines(
         mine = [fit for fit in fits if (fit["opt"], fit["obj"]) == key]
         if not mine:
             continue
-        length = min(len(fit["curve"]) for fit in mine)
-        points = np.array(
-            [(column(fit["curve"], over)[:length], figures(fit)[:length]) for fit in mine]
-        )
-        if len(mine) > 1:
-            for x, y in points:
-                ax.plot(x, y, color=style["color"], lw=0.6, alpha=0.35)
-        ax.plot(*np.median(points, axis=0), **style, marker="o", ms=2.5)
+        lines = [(column(fit["curve"], over), figures(fit)) for fit in mine]
+        median_line(ax, lines, {**style, "marker": "o", "ms": 2.5})
 
 
 def _objective_name(fit: Fit) -> str:
     return "exact" if "exact" in fit["curve"][-1] else "objective"
-
-
-# -- figures ---------------------------------------------------------------------------------------
 
 
 def _styles(fits: Sequence[Fit]) -> Style:
@@ -152,31 +140,3 @@ def _styles(fits: Sequence[Fit]) -> Style:
         }
         for opt, obj in keys
     }
-
-
-def _figure(rows: int, columns: int, height: float) -> tuple[Any, Any]:
-    module = need("matplotlib.figure", "a plot")  # no pyplot: no window, no global state
-    figure = module.Figure(figsize=(4.3 * columns, height * rows + 0.6), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for ax in axes.flat:
-        ax.tick_params(which="both", labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _over_seconds(ax: Any) -> None:
-    ticker = need("matplotlib.ticker", "a plot")
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    ax.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
-    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    lines: dict[str, Any] = {}
-    for ax in axes.flat:
-        handles, labels = ax.get_legend_handles_labels()
-        lines |= dict(zip(labels, handles, strict=True))
-    figure.legend(
-        lines.values(), lines, loc="outside upper center", ncols=min(4, len(lines)), frameon=False
-    )

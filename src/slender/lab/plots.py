@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..extras import need
 from ..storage import FileError, PathLike, write_whole
+from .curves import column
 
 FORMATS = (".png", ".pdf", ".svg")
 NEAR = 30.0  # times the chosen penalty, up and down: what an axis must show well
@@ -170,9 +171,3 @@ def check_format(path: PathLike) -> None:
     """Raise on a suffix that is no format of figures."""
     if Path(path).suffix.lower() not in FORMATS:
         raise FileError(f"{path}: no known format of figures; use {', '.join(FORMATS)}")
-
-
-def column(records: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
-    """One figure of every record; nan where it has none (top-5 of four classes)."""
-    values = [record.get(name) for record in records]
-    return np.array([np.nan if value is None else value for value in values], np.float64)

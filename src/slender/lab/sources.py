@@ -1,17 +1,15 @@
 """Data sets by name or by path, cut into training, validation and test rows.
 
-    digits                  scikit-learn's, 1,300 + 497 rows of norm 1; a tenth validates
-    mnist, fashion-mnist    50,000 / 10,000 / 10,000 rows, pixels / 255, from IDX files
+    mnist, fashion-mnist    50,000 / 10,000 / 10,000 rows: a sixth of the training rows validates
     mini-mnist              the first 1,000 training rows of mnist, validation and test as there
+    another of catalogue.py as there; a tenth of its training rows validates
     a path                  what slender.files reads: a folder of X_train.npy ..., .npz, .svm, ...
 
-A part that a path does not have is a tenth of its training rows, drawn class by class.  Every cut
-is the same each time: the seed of a run is not asked.
+A part that is missing is a tenth of the training rows, drawn class by class.  Every cut is the same
+each time: the seed of a run is not asked.
 """
 
 import hashlib
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,19 +23,14 @@ from ..estimators.validation import check_choice, check_finite
 from ..files import read_dataset
 from ..rows import as_rows
 from ..storage import FileError, PathLike
-from .datasets import digits
-from .idx import read_idx
+from . import catalogue
+from .datasets import Dataset, first_rows
 
 MINI = 1000  # rows
 HELD_OUT = 0.1  # of each class, where a part is missing
 VALIDATES = 6  # one row in so many: 10,000 of 60,000
-PLACES = {  # where below a folder of data sets; the second is torchvision's
-    "mnist": ("mnist", "MNIST/raw"),
-    "fashion-mnist": ("fashion-mnist", "FashionMNIST/raw"),
-}
-DEBIAN = {"fashion-mnist": ("dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist"))}
-IDX_OF = {"mnist": "mnist", "mini-mnist": "mnist", "fashion-mnist": "fashion-mnist"}
-NAMES = ("digits", *sorted(IDX_OF))
+OF_MNIST = "mini-mnist"
+NAMES = (*catalogue.NAMES, OF_MNIST)
 TEST_ON = ("full", "codes")  # what models trained on codes are tested on
 PREPROCESSING = ("none", "standard")
 FINGERPRINT_ROWS = 1000  # that a fingerprint looks at, of each part
@@ -57,22 +50,20 @@ class Split(NamedTuple):
 def load(name: str, data_dir: PathLike | None = None) -> Split:
     """The data set `name`, or the one that lies at that path."""
     locate(name, data_dir)
-    if name == "digits":
-        data = digits()
-        X, y, X_val, y_val = _cut(data.X_train, data.y_train)
-        return Split(X, y, X_val, y_val, data.X_test, data.y_test)
-    if name in IDX_OF:
-        split = _images(_find(IDX_OF[name], data_dir))
-        if name == "mini-mnist":
-            split = first(split, MINI)
-        return split
-    return _files(Path(name))
+    if name not in NAMES:
+        return _files(Path(name))
+    data = catalogue.whole(_kept_as(name), data_dir)
+    if _kept_as(name) in catalogue.PLACES:
+        split = _shuffled(data)
+        return first_rows(split, MINI) if name == OF_MNIST else split
+    X, y, X_val, y_val = _cut(data.X_train, data.y_train)
+    return Split(X, y, X_val, y_val, data.X_test, data.y_test)
 
 
 def locate(name: str, data_dir: PathLike | None = None) -> None:
     """Raise if the data set is not there; quick, unlike `load`."""
-    if name in IDX_OF:
-        _find(IDX_OF[name], data_dir)
+    if needs_folder(name):
+        catalogue.find(_kept_as(name), data_dir)
     elif name not in NAMES and not Path(name).exists():
         raise FileError(
             f"{name}: neither a data set nor a file; data sets are {', '.join(NAMES)}, "
@@ -82,12 +73,11 @@ def locate(name: str, data_dir: PathLike | None = None) -> None:
 
 def needs_folder(name: str) -> bool:
     """Is this data set looked for in a folder of data sets?"""
-    return name in IDX_OF
+    return _kept_as(name) in catalogue.KEPT
 
 
-def first(split: Split, n: int) -> Split:
-    """The same with the first n training rows only."""
-    return split._replace(X_train=split.X_train[:n], y_train=split.y_train[:n])
+def _kept_as(name: str) -> str:
+    return "mnist" if name == OF_MNIST else name
 
 
 def permuted(split: Split, n: int, seed: int) -> Split:
@@ -144,73 +134,15 @@ def fingerprint(split: Split) -> str:
     return digest.hexdigest()
 
 
-# -- IDX -------------------------------------------------------------------------------------------
+# -- cuts ------------------------------------------------------------------------------------------
 
 
-def _find(name: str, data_dir: PathLike | None) -> dict[str, Path]:
-    """The four files of an IDX data set, by what they hold."""
-    folders = list(_folders(name, data_dir))
-    for folder in folders:
-        found = {what: _there(folder, what) for what in _contents()}
-        missing = [f"{what}-ubyte.gz" for what, path in found.items() if path is None]
-        if len(missing) == len(found):
-            continue
-        if missing:
-            raise FileError(f"{name}: {folder} lacks {', '.join(missing)}; put it there")
-        return {what: path for what, path in found.items() if path is not None}
-    package = f"install Debian's package {DEBIAN[name][0]}, or " if name in DEBIAN else ""
-    looked = f" (looked in {', '.join(map(str, folders))})" if folders else ""
-    raise FileError(
-        f"{name}: not found{looked}; {package}put its four IDX files (train-images-idx3-ubyte.gz, "
-        f"...) into a folder {name}/ and name the folder above with --data-dir or SLENDER_DATA"
-    )
-
-
-def _folders(name: str, data_dir: PathLike | None) -> Iterator[Path]:
-    root = os.environ.get("SLENDER_DATA") if data_dir is None else data_dir
-    if root:
-        for place in PLACES[name]:
-            yield Path(root) / place
-        # the files of all such data sets have the same names: a folder called fashion-mnist
-        # is not taken for mnist
-        if Path(root).resolve().name not in set(PLACES) - {name}:
-            yield Path(root)
-    if data_dir is None and name in DEBIAN:
-        yield DEBIAN[name][1]
-
-
-def _contents() -> list[str]:
-    return [
-        f"{part}-{what}" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
-    ]
-
-
-def _there(folder: Path, what: str) -> Path | None:
-    """train-images-idx3 -> its file; some copies are called train-images.idx3-ubyte."""
-    dotted = what.replace("-idx", ".idx")
-    names = (f"{stem}-ubyte{suffix}" for stem in (what, dotted) for suffix in (".gz", ""))
-    return next((folder / name for name in names if (folder / name).is_file()), None)
-
-
-def _images(files: dict[str, Path]) -> Split:
-    train, test = (_pixels(files, part) for part in ("train", "t10k"))
-    order = np.random.RandomState(0).permutation(len(train[1]))  # fixed and known
+def _shuffled(data: Dataset) -> Split:
+    """A sixth of the training rows validates, after a permutation."""
+    order = np.random.RandomState(0).permutation(len(data.y_train))  # fixed and known
     n = len(order) - len(order) // VALIDATES
-    X, y = train[0][order], train[1][order]
-    return Split(X[:n], y[:n], X[n:], y[n:], *test)
-
-
-def _pixels(files: dict[str, Path], part: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    images, labels = files[f"{part}-images-idx3"], files[f"{part}-labels-idx1"]
-    X, y = read_idx(images), read_idx(labels)
-    if X.ndim != 3 or y.ndim != 1 or len(X) != len(y) or X.dtype != np.uint8:
-        raise FileError(
-            f"{images}: {X.dtype} of shape {X.shape}, with labels of shape {y.shape}, are no "
-            "images with a label each; get both files again"
-        )
-    pixels = X.reshape(len(y), -1).astype(np.float32)
-    pixels /= 255
-    return pixels, y.astype(np.int64)
+    X, y = data.X_train[order], data.y_train[order]
+    return Split(X[:n], y[:n], X[n:], y[n:], data.X_test, data.y_test)
 
 
 # -- paths -----------------------------------------------------------------------------------------

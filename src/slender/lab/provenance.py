@@ -4,7 +4,8 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ PARTS = (("data", "indices", "indptr"), ("codes", "codebooks"))  # of rows that 
 Inputs = Mapping[str, tuple[Any, Any]]  # what it is -> its name, and the array or the file
 
 
-def provenance(inputs: Inputs | None) -> dict[str, Any]:
-    """Inputs with their shapes and checksums, version, machine."""
-    found = {"version": __version__, "machine": machine()}
+def provenance(inputs: Inputs | None, *packages: str) -> dict[str, Any]:
+    """Inputs with their shapes and checksums, version, machine; these packages' versions too."""
+    found = {"version": __version__, "machine": machine(*packages)}
     if inputs is None:  # of a command that makes its data, or tells about them itself
         return found
     return {"inputs": {what: _input(*of) for what, of in inputs.items()}, **found}
@@ -40,17 +41,26 @@ def data_of(X_name: Any, data: tuple[Any, Any], y_name: Any = None, part: str = 
     }
 
 
-def machine() -> dict[str, Any]:
-    from ..rows.cores import num_threads
+def machine(*packages: str) -> dict[str, Any]:
+    """When, on what and with what; with the versions of these packages too (None: not there)."""
+    from ..rows.cores import num_threads  # noqa: PLC0415  (what reads no numbers starts sooner)
 
     return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": num_threads(),
         "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
+        **{name: _version(name) for name in (*PACKAGES, *packages)},
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:
@@ -80,7 +90,7 @@ def _file(path: Path) -> Iterator[bytes]:
 
 def _numbers(value: Any) -> Iterator[bytes]:
     """The bytes of an array, or of the arrays that sparse or compressed rows are made of."""
-    import numpy as np
+    import numpy as np  # noqa: PLC0415  (likewise)
 
     names = next((names for names in PARTS if all(hasattr(value, each) for each in names)), ())
     for array in [getattr(value, each) for each in names] or [value]:

@@ -7,52 +7,31 @@
    they come, the rivals' best ones.
 """
 
-from collections.abc import Callable, Sequence
-from importlib import import_module
-from pkgutil import iter_modules
+from collections.abc import Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
-import numpy as np
-
-from slender.lab.datasets import Dataset
+from slender.lab.curves import best, seconds_to
+from slender.lab.datasets import Dataset, first_rows
+from slender.lab.repeats import Say, by_turns, spread, try_each
 from slender.solvers.loop import Clock
 
-from . import datasets, objective, solvers
+from . import command, machine, objective, solvers
+from .solvers import modules, options
 
 WARM_UP_ROWS = 512
-QUICK_ROWS = 2000
 HERO = ("slnd", {})  # whose time the key figure reports: the default SLNDClassifier()
 
 Trial = dict[str, Any]  # solver, setting, seed, curve: list of {seconds, top1, top5}, wall
-Say = Callable[[str], None]
 
 
-def modules(package: Any) -> dict[str, Any]:
-    """The files of a folder, by name; not its folders."""
-    return {
-        module.name: import_module(f"{package.__name__}.{module.name}")
-        for module in iter_modules(package.__path__)
-        if not module.ispkg
-    }
-
-
-DATASETS, SOLVERS = modules(datasets), modules(solvers)
+SOLVERS = modules(solvers)
 
 
 def label(solver: str, setting: dict[str, Any]) -> str:
     """slender SLND (negatives=1)"""
     return SOLVERS[solver].name + options(setting)
-
-
-def options(setting: dict[str, Any]) -> str:
-    """What follows a name: (alpha=0.1, average=True), or nothing."""
-    text = ", ".join(f"{key}={value}" for key, value in setting.items())
-    return f" ({text})" if text else ""
-
-
-def first_rows(dataset: Dataset, n: int) -> Dataset:
-    return dataset._replace(X_train=dataset.X_train[:n], y_train=dataset.y_train[:n])
 
 
 def warm_up(dataset: Dataset, names: Sequence[str]) -> None:
@@ -62,9 +41,7 @@ def warm_up(dataset: Dataset, names: Sequence[str]) -> None:
             SOLVERS[name].fit(few, setting, 0)
             if not SOLVERS[name].rival:  # callbacks and other kernels; a rival's grid has neither
                 list(SOLVERS[name].curve(few, setting, 0))
-    A = np.ones((1024, 1024), np.float32)
-    for _ in range(20):  # BLAS's threads awake, the processor out of its idle states
-        A @ A
+    machine.wake()
 
 
 def trial(dataset: Dataset, name: str, setting: dict[str, Any], seed: int) -> Trial:
@@ -103,23 +80,23 @@ def race(dataset: Dataset, names: Sequence[str], repeats: int, say: Say) -> dict
         if not SOLVERS[name].rival:
             chosen += [(name, setting) for setting in settings]
             continue
-        tried = []
-        for setting in settings:
+
+        def first_run(setting: dict[str, Any], name: str = name) -> Trial:
             say(f"grid: {label(name, setting)}")
-            tried.append(trial(dataset, name, setting, seed=0))
+            return trial(dataset, name, setting, seed=0)
+
+        tried, at = try_each(settings, first_run, lambda t: -best_top1(t))
         grid += tried
-        chosen.append((name, max(tried, key=best_top1)["setting"]))
-    repeated = []
-    for seed in range(1, repeats + 1):
-        for name, setting in chosen:
-            say(f"repeat {seed} of {repeats}: {label(name, setting)}")
-            repeated.append(trial(dataset, name, setting, seed))
+        chosen.append((name, settings[at]))
+    sides = {label(*one): partial(trial, dataset, *one) for one in chosen}
+    runs = by_turns(sides, range(1, repeats + 1), say)
+    repeated = sorted((t for of in runs.values() for t in of), key=lambda t: t["seed"])
     fits = []
     for name, setting in chosen:
         say(f"whole fit: {label(name, setting)}")
         fits.append(whole_fit(dataset, name, setting))
     return {
-        "shape": [*dataset.X_train.shape, len(np.unique(dataset.y_train))],
+        "shape": command.shape_of(dataset),
         "grid": grid,
         "repeats": repeated,
         "fits": fits,
@@ -128,16 +105,12 @@ def race(dataset: Dataset, names: Sequence[str], repeats: int, say: Say) -> dict
 
 
 def best_top1(of: Trial) -> float:
-    return max(point["top1"] for point in of["curve"])
+    return best(of["curve"], "top1", rising=True)
 
 
 def time_to(of: Trial, top1: float) -> float | None:
     """Seconds until the curve first reaches this accuracy; None: it does not."""
-    return next((point["seconds"] for point in of["curve"] if point["top1"] >= top1), None)
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    return {"median": median(values), "min": min(values), "max": max(values)}
+    return seconds_to(of["curve"], "top1", top1, rising=True)
 
 
 def figures(
@@ -148,8 +121,8 @@ def figures(
     Two targets: the best that the rival reaches in the same repeat, which is what one run of it
     gives; and the best of all its runs, grid included, which no single one of them gives.  The
     rival's time is when it reaches its best of that repeat, in both; a repeat in which we do not
-    reach the target counts as a ratio of 0.  Where its whole fit is faster
-    than its curve (calling partial_fit has a price on small data), its times are scaled down.
+    reach the target counts as a ratio of 0.  Where its whole fit is faster than its curve (calling
+    partial_fit has a price on small data), its times are scaled down.
     """
     heroes = [t for t in repeated if (t["solver"], t["setting"]) == HERO]
     if not heroes:
@@ -161,7 +134,7 @@ def figures(
         of_all = max(best_top1(t) for t in [*grid, *theirs] if t["solver"] == name)
         whole = next(fit["seconds"] for fit in fits if fit["solver"] == name)
         scale = min(1.0, whole / median(t["curve"][-1]["seconds"] for t in theirs))
-        rivals = [scale * time_to(t, best) for t, best in zip(theirs, of_each, strict=True)]
+        rivals = [scale * time_to(t, top1) for t, top1 in zip(theirs, of_each, strict=True)]
         targets = {"of the same repeat": of_each, "of all its runs": [of_all] * len(theirs)}
         for which, target in targets.items():
             ours = [time_to(t, top1) for t, top1 in zip(heroes, target, strict=True)]

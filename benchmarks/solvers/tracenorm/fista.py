@@ -109,7 +109,7 @@ def soft_threshold(A: NDArray[Any], by: float) -> tuple[NDArray[Any], NDArray[An
 def fista(
     X: NDArray[Any], y: NDArray[np.int32], n_classes: int, lambda1: float, lambda2: float
 ) -> Iterator[Step]:
-    """FISTA from W = 0, without end; y are codes 0, 1, ..."""
+    """FISTA from W = 0, without end; y are numbers of classes 0, 1, ..."""
     clock = Clock()
     with clock, one_blas_thread():
         loss = Loss(np.ascontiguousarray(X, np.float32), y.astype(np.int32), n_classes)

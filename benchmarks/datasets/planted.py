@@ -1,7 +1,0 @@
-"""A badly conditioned Gaussian mixture: 50,000 + 5,000 x 1,024, 200 classes."""
-
-from slender.lab import datasets
-
-
-def load() -> datasets.Dataset:
-    return datasets.planted(50_000, 1024, 200)

@@ -1,0 +1,1 @@
+"""Rivals of the multi-class SVM; the race is benchmarks/svm.py."""

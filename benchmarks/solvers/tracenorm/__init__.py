@@ -1,0 +1,1 @@
+"""Rivals of the trace norm; the race is benchmarks/tracenorm.py."""
