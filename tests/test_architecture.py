@@ -55,6 +55,7 @@ LAZY = {
     "__init__.py": {"*"},  # public names, each when it is asked for
     "registry.py": {"*"},  # estimators, by name
     "model.py": {"estimators.linear", "*"},  # and the class that a file names
+    "lab/provenance.py": {"rows.cores"},
     "files.py": {"compress", "rows", "rows.bfloat"},
 }
 SOURCES = sorted(PACKAGE.rglob("*.py"))

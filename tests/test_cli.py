@@ -294,7 +294,7 @@ def test_predict_and_score_refuse(here, slender, model):
     refused(slender("predict", model, "bad.npy", "--out", "y.npy"), "row 50, column 2")
     refused(slender("predict", model, "X_test.npy", "--out", "y.pkl"), "no known format")
     refused(slender("predict", model, "X_test.npy", "--out", "none/y.npy"), "no folder")
-    refused(slender("predict", model, "X_test.npy", "--top-k", 7), "k=7", "6 classes")
+    refused(slender("predict", model, "X_test.npy", "--top-k", 7), "k=7", "between 1 and 6")
     refused(slender("predict", model, "X_test.npy", "--proba", "--top-k", 1), "exclude")
     np.save("names.npy", NAMES[CODES[120:]])
     refused(slender("score", model, "X_test.npy", "names.npy"), "labels of the same kind")

@@ -359,7 +359,7 @@ def test_bad_input_is_named(cls):
     model = fit(X, y)
     with pytest.raises(ValueError, match="4 features"):
         model.predict(X[:, :3])
-    with pytest.raises(ValueError, match="between 1 and the 3 classes"):
+    with pytest.raises(ValueError, match="between 1 and 3, the number of classes"):
         model.predict_top_k(X, 4)
 
 

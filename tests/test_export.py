@@ -279,8 +279,8 @@ def test_export_writes_what_a_loaded_model_computes(here, slender):
     ("words", "part"),
     [
         ("model --to tflite --out m.tflite", "cannot export to 'tflite'; choose one of onnx,"),
-        ("model --to onnx --out m.pb", "m.pb: a model for onnx is a .onnx file"),
-        ("model --to torch --out m.pt", "a .safetensors file"),
+        ("model --to onnx --out m.pb", "m.pb: a file for onnx must have the suffix .onnx"),
+        ("model --to torch --out m.pt", "must have the suffix .safetensors"),
         ("model --to onnx --out none/m.onnx", "no folder"),
         ("model --to onnx --out m.onnx --json m.onnx", "two results"),
         ("model --to onnx", "Missing option '--out'"),

@@ -123,7 +123,7 @@ def test_folder(tmp_path):
         np.save(tmp_path / f"y_{part}.npy", y)
     assert np.array_equal(read_dataset(tmp_path)[0], X)
     assert np.array_equal(read_dataset(tmp_path, part="test")[0], X + 1)
-    with pytest.raises(FileError, match="holds its own labels"):
+    with pytest.raises(FileError, match="has its own labels"):
         read_dataset(tmp_path, "y.npy")
     holds = r"lacks X_val.npy and y_val.npy; .* holds X_val.npy \(or X_val.pq\) and y_val.npy"
     with pytest.raises(
@@ -299,5 +299,5 @@ def test_a_pipe_is_refused_not_waited_for(tmp_path, suffix):
 def test_an_svmlight_file_with_bad_indices_is_refused(tmp_path):
     for text in ("1 -3:1\n", "1 2:1 1:1\n", "1 99999999999999999999:1\n"):
         (tmp_path / "X.svm").write_text(text)
-        with pytest.raises(FileError, match=r"X\.svm: not an svmlight file"):
+        with pytest.raises(FileError, match=r"X\.svm: cannot be read as an svmlight file"):
             read_matrix(tmp_path / "X.svm")

@@ -110,7 +110,7 @@ def test_one_kind_of_rows(X):
     model = UnitRows().fit(X)
     with pytest.raises(ValueError, match=r"fitted to dense rows.*X.toarray\(\)"):
         model.transform(sparse.csr_array(X))
-    with pytest.raises(ValueError, match="one kind"):
+    with pytest.raises(ValueError, match="dense in all calls"):
         model.partial_fit(sparse.csr_array(X))
     scaled = UnitRows().fit(sparse.csr_array(X))
     np.testing.assert_allclose(scaled.transform(X), scaled.transform(sparse.csr_array(X)).toarray())

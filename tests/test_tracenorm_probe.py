@@ -303,7 +303,7 @@ def test_the_path_of_a_classifier(data):
     np.testing.assert_array_equal(own.coef_, probe.coef_)
     model = TraceNormClassifier(callbacks=[lambda *_: True], random_state=0)
     assert len(model.path(data.X_train, data.y_train, 2, 2).path_) == 1
-    with pytest.raises(ValueError, match="a path stops by tol"):
+    with pytest.raises(ValueError, match="the fits of a path stop by tol"):
         TraceNormClassifier(epsilon=0.01).path(data.X_train, data.y_train)
 
 

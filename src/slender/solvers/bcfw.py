@@ -48,12 +48,12 @@ from .patterns import (
 )
 from .svm_forms import Multiclass
 
-# Where each number stands in Iterate.numbers.
+# Where each number stands in BCFWIterate.numbers.
 STEPS, SQUARE, LOSS, SQUARES = range(4)
 CHUNK_BYTES = 2**20  # rows handed to the kernel at a time where they must be gathered
 
 
-class Iterate(NamedTuple):
+class BCFWIterate(NamedTuple):
     """Where a pass is."""
 
     W: NDArray[Any]  # (C, d)
@@ -69,7 +69,7 @@ class BCFWState:
     """All that changes during a fit."""
 
     rng: np.random.Generator
-    iterate: Iterate
+    iterate: BCFWIterate
     kept: Kept  # weights as the model keeps them
     best: float = 0.0  # dual value so far; that of β = 0 is 0
     objective: float = 0.0  # not looked at yet
@@ -92,11 +92,11 @@ class FrankWolfe(Solver[BCFWState]):
         iterate = self.at(empty(rows.shape[0], C), W)
         return BCFWState(rng, iterate, Kept(W, iterate.b))
 
-    def at(self, patterns: Patterns, W: NDArray[Any]) -> Iterate:
+    def at(self, patterns: Patterns, W: NDArray[Any]) -> BCFWIterate:
         """The iterate of these patterns, whose weights are W, as if no step had been made."""
         late = np.zeros((len(W) if self.average else 0, W.shape[1]), W.dtype)
         b, late_b = np.zeros(len(W)), np.zeros(len(W))
-        return Iterate(W, b, late, late_b, patterns, np.zeros(4))
+        return BCFWIterate(W, b, late, late_b, patterns, np.zeros(4))
 
     def step(self, state: BCFWState) -> Record:
         """One pass, and what is proved after it."""
@@ -141,7 +141,9 @@ class FrankWolfe(Solver[BCFWState]):
         """M = ceil(n / b)."""
         return -(-int(np.count_nonzero(self.problem.U)) // self.batch_size)
 
-    def sweep(self, iterate: Iterate, active: NDArray[np.intp], which: NDArray[np.intp]) -> Iterate:
+    def sweep(
+        self, iterate: BCFWIterate, active: NDArray[np.intp], which: NDArray[np.intp]
+    ) -> BCFWIterate:
         """One pass: the blocks of the examples `active`, in the order `which`.
 
         What is returned may have other patterns: slots are added where an example needs more.
@@ -154,7 +156,7 @@ class FrankWolfe(Solver[BCFWState]):
             iterate = block_step(iterate, self.problem, self._y, active[j * b : (j + 1) * b])
         return iterate
 
-    def _one_by_one(self, iterate: Iterate, order: NDArray[np.intp]) -> Iterate:
+    def _one_by_one(self, iterate: BCFWIterate, order: NDArray[np.intp]) -> BCFWIterate:
         problem, pattern = self.problem, scratch(len(iterate.W))
         size = max(1, CHUNK_BYTES // problem.rows.row_bytes)
         for lo in range(0, len(order), size):
@@ -169,7 +171,7 @@ class FrankWolfe(Solver[BCFWState]):
                 iterate = iterate._replace(patterns=with_room(iterate.patterns, len(iterate.W)))
         return iterate
 
-    def averaged(self, iterate: Iterate) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def averaged(self, iterate: BCFWIterate) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """W and b, averaged if that was asked for."""
         steps = iterate.numbers[STEPS]
         if not self.average or steps == 0:
@@ -187,14 +189,14 @@ class FrankWolfe(Solver[BCFWState]):
         return Kept(W.astype(dtype), (self.problem.bias * b).astype(dtype))
 
 
-def restarted(state: Iterate, W: NDArray[Any], b: NDArray[np.float64]) -> Iterate:
+def restarted(state: BCFWIterate, W: NDArray[Any], b: NDArray[np.float64]) -> BCFWIterate:
     """With the weights of its patterns added up anew: what a kernel adds up drifts."""
     state.W[:], state.b[:] = W, b
     state.numbers[SQUARE] = squared(W, b)
     return state
 
 
-def widened(state: Iterate, W: NDArray[np.float64]) -> Iterate:
+def widened(state: BCFWIterate, W: NDArray[np.float64]) -> BCFWIterate:
     """With weights of float64, beyond what float32 scores can tell apart."""
     return state._replace(W=W, late=state.late.astype(np.float64, copy=False))
 
@@ -242,8 +244,8 @@ def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type:
 
 
 def block_step(
-    state: Iterate, data: SVMProblem, y: NDArray[np.int32], block: NDArray[np.intp]
-) -> Iterate:
+    state: BCFWIterate, data: SVMProblem, y: NDArray[np.int32], block: NDArray[np.intp]
+) -> BCFWIterate:
     """One step of Algorithm 5, on the examples `block`."""
     C, numbers = len(state.W), state.numbers
     X = data.rows.gather(block)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ..problem.linear import Linear
 from .duality import Dual, Kept, Primal, SVMProblem, dual_point, gap_between, primal_point
-from .larank_sweep import MOVES, OPERATIONS, Iterate, Rules
+from .larank_sweep import MOVES, OPERATIONS, LaRankIterate, Rules
 from .loop import Record, Solver
 from .patterns import Patterns, empty, support
 
@@ -54,7 +54,7 @@ class LaRankState:
     """All that changes during a fit."""
 
     rng: np.random.Generator
-    iterate: Iterate
+    iterate: LaRankIterate
     rules: Rules
     kept: Kept  # weights as the model keeps them
     fresh: NDArray[np.intp]  # examples of the next pass

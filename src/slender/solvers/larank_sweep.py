@@ -52,7 +52,7 @@ DONE, MORE_ROOM, MORE_DRAWS = 0, 1, 2  # why the kernel returned
 POSITION, KIND, DRAWN, LISTED, MOVES, OPERATIONS = range(6)
 
 
-class Iterate(NamedTuple):
+class LaRankIterate(NamedTuple):
     """Where a sweep is."""
 
     W: NDArray[Any]  # (C, d), or (1, d)
@@ -75,10 +75,10 @@ class Rules:
     skip_bound: bool = True  # do not draw patterns whose coefficients are all at the bound
     reprocess: bool = True  # else fresh examples only
 
-    def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> Iterate:
+    def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> LaRankIterate:
         """From these patterns and their weights."""
         n = len(patterns.first)
-        state = Iterate(
+        state = LaRankIterate(
             W,
             b,
             patterns,
@@ -89,7 +89,7 @@ class Rules:
         )
         return self.listing(state, support(patterns))
 
-    def listing(self, state: Iterate, drawn: NDArray[np.intp]) -> Iterate:
+    def listing(self, state: LaRankIterate, drawn: NDArray[np.intp]) -> LaRankIterate:
         """With these patterns to draw from."""
         state.place[:] = NOWHERE
         state.counters[LISTED] = 0
@@ -108,12 +108,12 @@ class Rules:
     def sweep_over(
         self,
         problem: SVMProblem,
-        state: Iterate,
+        state: LaRankIterate,
         X: Any,
         order: NDArray[np.intp],
         rng: np.random.Generator,
         row_of: NDArray[np.intp] | None = None,
-    ) -> Iterate:
+    ) -> LaRankIterate:
         """Every example of `order` once as a fresh one, and what is drawn in between.
 
         `row_of` says where an example lies in X, if not all of them are there.
