@@ -351,3 +351,16 @@ def test_a_gap_not_reached_warns(data):
 def test_bad_settings(data, settings, message):
     with pytest.raises(ValueError, match=message):
         LaRankClassifier(**settings).fit(*data[:2])
+
+
+def test_ctrl_c_in_a_stream_is_said(data):
+    X, y, *_ = data
+    model = LaRankClassifier(random_state=0).partial_fit(X[:300], y[:300])
+
+    def press(record, linear):
+        raise KeyboardInterrupt
+
+    model.set_params(callbacks=press)
+    with pytest.warns(ConvergenceWarning, match="interrupted: after 2 passes"):
+        model.partial_fit(X[300:600], y[300:600])
+    assert model.score(X, y) > 0.7

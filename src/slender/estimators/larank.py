@@ -238,6 +238,8 @@ class LaRankClassifier(SVMClassifier):
             solver = LaRank(problem, rules, self.tol, bool(self.active), patterns, visits)
             state = solver.init(self._rng)
         ending = self._run(solver, state, passes, self._clock)
+        if self._streaming and ending == "interrupted":
+            self._say(ending)  # fit says what else there is to say
         self._stream = (examples, state.iterate.patterns)
         return ending
 
