@@ -1,7 +1,7 @@
 """Losses: value F, slope F', curvature F'' and, where there is one, the posterior f.
 
 Margin losses take z = y s with y in {-1, +1} and s a class's score.  A loss is *calibrated*
-(seed 000, §2) when it is convex, differentiable and F(z) = -z + ∫f with f: R -> [0, 1] increasing
+(SLND, §2) when it is convex, differentiable and F(z) = -z + ∫f with f: R -> [0, 1] increasing
 and symmetric about (0, 1/2); f then maps a score to P(y = +1 | x), and f(z) = F'(z) + 1.
 
 Multi-class losses take a row of scores s (C,) and the index y of the true class; their slope and
@@ -30,7 +30,7 @@ from .overloads import method_of
 
 
 class Logistic(NamedTuple):
-    """F(z) = ln(1 + e^-z).  Seed 000, eq. 2."""
+    """F(z) = ln(1 + e^-z).  SLND, eq. 2."""
 
     def value(self, z: float) -> float:
         return max(0.0, -z) + log1p(exp(-abs(z)))
@@ -56,7 +56,7 @@ class Logistic(NamedTuple):
 
 
 class CalibratedHinge(NamedTuple):
-    """F(z) = max(0, -z) - ln(2 + |z|).  Seed 000, eq. 3; unbounded below, -ln 2 at 0."""
+    """F(z) = max(0, -z) - ln(2 + |z|).  SLND, eq. 3; unbounded below, -ln 2 at 0."""
 
     def value(self, z: float) -> float:
         return max(0.0, -z) - log(2.0 + abs(z))
@@ -83,7 +83,7 @@ SQUARED_CLIP = 0.999
 
 
 class Squared(NamedTuple):
-    """F(z) = (1 - z)^2 / 4.  Seed 000, §2; its f leaves [0, 1] outside [-1, 1] and is clipped."""
+    """F(z) = (1 - z)^2 / 4.  SLND, §2; its f leaves [0, 1] outside [-1, 1] and is clipped."""
 
     def value(self, z: float) -> float:
         return 0.25 * (1.0 - z) ** 2
@@ -107,7 +107,7 @@ class Squared(NamedTuple):
 
 
 class Hinge(NamedTuple):
-    """F(z) = max(0, 1 - z), the SVM's.  Not calibrated: no posterior (seed 000, Fig. 1)."""
+    """F(z) = max(0, 1 - z), the SVM's.  Not calibrated: no posterior (SLND, Fig. 1)."""
 
     def value(self, z: float) -> float:
         return max(0.0, 1.0 - z)
@@ -128,7 +128,7 @@ LOG_MAX = 709.782712893384
 
 
 class Exponential(NamedTuple):
-    """F(z) = e^-z, AdaBoost's.  Convex and proper, but its f is not F' + 1 (seed 000, Fig. 1)."""
+    """F(z) = e^-z, AdaBoost's.  Convex and proper, but its f is not F' + 1 (SLND, Fig. 1)."""
 
     def value(self, z: float) -> float:
         return exp(-z) if z > -LOG_MAX else inf
@@ -229,7 +229,7 @@ def most_violated(s: NDArray[Any], y: int) -> int:
 
 
 class CrammerSinger(NamedTuple):
-    """max_k {s_k + 1[k != y]} - s_y.  Seed 003; a tie goes to the first class."""
+    """max_k {s_k + 1[k != y]} - s_y.  AIMS; a tie goes to the first class."""
 
     def value(self, s: NDArray[Any], y: int) -> float:
         k = most_violated(s, y)

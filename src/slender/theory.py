@@ -1,4 +1,4 @@
-"""The step of Theorem 2 and what it guarantees, in the form that is true (seed 000, §5, appendix).
+"""The step of Theorem 2 and what it guarantees, in the form that is true (SLND, §5, appendix).
 
 A class's sample is fixed: rows z_j (the paper's x°), signs y_j = ±1, weights c_j (the paper's are
 1), j = 1..m.  At iterate v,

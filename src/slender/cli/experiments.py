@@ -12,7 +12,7 @@ from .settings import settings_of, with_settings
 
 PANEL = "Optimiser"
 of_optimiser: Any = partial(typer.Option, rich_help_panel=PANEL)
-# Names of the same options in the practical that these commands come from.
+# Names of the same options in the exercise sheet these commands come from (AIMS in NOTATION.md).
 SECOND_NAMES = {"lam": "--mu", "step": "--init-lr", "passes": "--epochs"}
 
 OPT = of_optimiser(help="gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank or bcfw.")

@@ -1,4 +1,4 @@
-"""SLND's curvature: the best rank-k pseudo-inverse of H (seed 000, eq. 8).
+"""SLND's curvature: the best rank-k pseudo-inverse of H (SLND, eq. 8).
 
     H   = F''(0) mean x xᵀ over m' rows          one H for all classes, w = 0 being shared
     H   ≈ P_k D_k P_kᵀ                            its k leading eigenpairs

@@ -1,4 +1,4 @@
-"""SGD-QN's metric: a diagonal learned from secant pairs on the way (seed 002 and its correction).
+"""SGD-QN's metric: a diagonal learned from secant pairs on the way (BB08 and its correction).
 
 D is (d,) a class, w the iterate, g_i(w) = y_i F'(z_i) x_i the slope of an example's loss (times its
 weight).  Every visit

@@ -1,4 +1,4 @@
-"""The trace-norm objective (004, eq. 4) and how far above its minimum a point can be.
+"""The trace-norm objective (TN12, eq. 4) and how far above its minimum a point can be.
 
     J(W, b) = lambda1 ‖W‖_* + lambda2 ‖W‖² + R(W, b),    R = Σ_i w_i ( ln Σ_c exp s_ic - s_iy )
 

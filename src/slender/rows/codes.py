@@ -1,6 +1,6 @@
 """Product-quantised rows: a byte for each part of a row, and a codebook of 256 centroids a part.
 
-X is the matrix of the *reconstructed* rows (004, §4.2).  Blocks stay codes and multiply by tables
+X is the matrix of the *reconstructed* rows (TN12, §4.2).  Blocks stay codes and multiply by tables
 (lookup.py); what is gathered for a sample or a mini-batch is decoded.
 """
 

@@ -1,4 +1,4 @@
-"""Products with a block of product-quantised rows, without decompressing it (004, §4.2).
+"""Products with a block of product-quantised rows, without decompressing it (TN12, §4.2).
 
     multiply(codes, codebooks, B, out)       out = X B         Algorithm 1, transposed
     accumulate(codes, codebooks, G, out)     out += Gᵀ X       Algorithm 2, transposed

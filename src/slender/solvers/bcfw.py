@@ -1,4 +1,4 @@
-"""Block-coordinate Frank-Wolfe for the multi-class SVM (seed 003, §5).
+"""Block-coordinate Frank-Wolfe for the multi-class SVM (AIMS, §5).
 
 With the dual of patterns.py and a block B of examples, Algorithm 5 reads
 
@@ -7,9 +7,9 @@ With the dual of patterns.py and a block B of examples, Algorithm 5 reads
     3.  γ    = Σ_i δ_iᵀ g_i / ‖D‖²  in [0, 1],           D = Σ_i δ_i x_iᵀ,   g_i = e_{y_i} - s_i
     4-7.  β_i <- β_i + γ δ_i,   W <- W + γ D
 
-where the sheet keeps w_B = Σ β_i x_iᵀ (C d numbers a block), this keeps β (a few numbers an
-example), so that blocks of one example, Algorithm 4, cost no more memory than large ones.  The
-sheet's step 3 is the same number: Σ δᵀg = (-lam (w_s - w_B)ᵀ w + l_s - l_B)/lam and D = w_s - w_B.
+where AIMS keeps w_B = Σ β_i x_iᵀ (C d numbers a block), this keeps β (a few numbers an
+example), so that blocks of one example, Algorithm 4, cost no more memory than large ones.
+Step 3 of AIMS is the same number: Σ δᵀg = (-lam (w_s - w_B)ᵀ w + l_s - l_B)/lam and D = w_s - w_B.
 Where ‖D‖ = 0, γ is 1 if the numerator is positive (rows of zeros), else 0.  Σ_i δ_iᵀ g_i summed
 over all blocks at one W, times lam, is Frank-Wolfe's duality gap.
 

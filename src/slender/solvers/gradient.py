@@ -1,4 +1,4 @@
-"""Batch gradient descent on the multinomial objective (seed 003, §4.1.1).
+"""Batch gradient descent on the multinomial objective (AIMS, §4.1.1).
 
     W <- W - eta (G + lam W)        b <- b - eta g        G, g as in problem/multinomial.py
 

@@ -1,4 +1,4 @@
-"""Mini-batch stochastic (sub-)gradient descent on the scores of all classes (seed 003, §4).
+"""Mini-batch stochastic (sub-)gradient descent on the scores of all classes (AIMS, §4).
 
 With s_i = W x_i + b the scores of row i, g_i (C,) the slope of its loss in them, c_i its weight:
 
@@ -7,17 +7,17 @@ With s_i = W x_i + b the scores of row i, g_i (C,) the slope of its loss in them
 
     eta_t = eta / (1 + decay t)^power, t the updates so far:
         constant    decay = 0
-        sqrt        decay = 1, power = 1/2           eta / sqrt(it), it from 1 (seed 003)
-        optimal     decay = lam eta, power = 1       (seed 002)
+        sqrt        decay = 1, power = 1/2           eta / sqrt(it), it from 1 (AIMS)
+        optimal     decay = lam eta, power = 1       (BB08)
 
 Each pass cuts a fresh permutation of the rows into batches; the last may be smaller.  The objective
-reported is the mean of the batches' own objectives, each before its update, as the practical says.
+reported is the mean of the batches' own objectives, each before its update, as AIMS says.
 
 What g_i is depends on the loss: `EachClass` takes a margin loss of every class's ±score
 (one-vs-rest, the objective is then a mean over the classes), `AllClasses` a multi-class loss.  Two
 matrix products a batch; the kernel between them turns scores into -e_i g_i in place.
 
-Departures from the practical: weights c_i; an intercept; averaging, the j-th iterate that enters
+Departures from AIMS: weights c_i; an intercept; averaging, the j-th iterate that enters
 weighs j; and for an automatic step cap_i, which is `cap` over kappa ‖x_i‖², kappa bounding the
 loss's curvature: no row alone moves its own scores further than that allows.
 """

@@ -4,11 +4,11 @@
     dual     lam ( Σ_i β_i^{y_i} - ‖W‖²/2 ),      W = Σ_i β_i x_iᵀ                        (C, d)
              over Σ_k β_i^k = 0,  β_i^k <= U_i 1[k = y_i],  U_i = c_i/(n lam), n = Σ c
 
-(seed 003 has α in a simplex instead: β_i = U_i (e_{y_i} - α_i).)  The gradient of the dual in β_i^k
+(AIMS has α in a simplex instead: β_i = U_i (e_{y_i} - α_i).)  The gradient of the dual in β_i^k
 is, up to lam, g_ik = 1[k = y_i] - s_ik, so that the most violated class is the argmin of g.  Weak
 duality makes primal - dual a bound on how far either is from its optimum.
 
-A binary problem as in seed 002 has one class row and one coefficient an example, β_i = ± α_i with
+A binary problem as in BB08 has one class row and one coefficient an example, β_i = ± α_i with
 0 <= α_i <= U_i; its linear term is Σ α_i = Σ |β_i|.
 
 An intercept is the weight of a constant column `bias`, penalised with the others: x stands for

@@ -1,4 +1,4 @@
-"""R1D, rank-one descent for the trace norm (004, Algorithm 4.1), in factored form.
+"""R1D, rank-one descent for the trace norm (TN12, Algorithm 4.1), in factored form.
 
     1  top singular pairs u_j v_jᵀ of -∇R~, R~ = R + lambda2 ‖W‖²     X is read     (krylov.py)
     2  g = lambda1 - sigma_1, the steepest slope of (7)

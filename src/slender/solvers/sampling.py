@@ -1,4 +1,4 @@
-"""Which examples each class visits in a pass, and in what order (seed 000, §3.2).
+"""Which examples each class visits in a pass, and in what order (SLND, §3.2).
 
 Every pass draws one fresh permutation of the examples, shared by all classes.  Class c visits, in
 that order, all its positives and M_c = min(r n_c, N_c) of its N_c others, drawn anew each pass:

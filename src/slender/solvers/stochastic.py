@@ -7,7 +7,7 @@ Per visit of class c to example i, with y = ±1 and z the row in the curvature's
     b <- b - e beta²                      beta: the constant coordinate the solver keeps itself
 
     eta_t = eta / (1 + decay t)^power     decay = 0: a constant step (SLND)
-                                          decay = lam eta, power = 1: 1 / (lam (t + t0)) (seed 002)
+                                          decay = lam eta, power = 1: 1 / (lam (t + t0)) (BB08)
 
 That is the move of static coordinates (curvature/metric.py); SGD-QN (secant.py) and oLBFGS
 (lbfgs.py) put a metric of their own, which changes on the way, between g and the step.
