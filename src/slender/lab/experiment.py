@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..metrics import TOP
 from ..solvers.loop import Record
-from .optimisers import Optimiser, Options, Problem, choose, complete, estimator
+from .optimisers import At, Optimiser, Options, Problem, choose, complete, estimator
 from .sources import Split, mean_square
 
 Entry = dict[str, float | None]  # of a curve; None where there is no figure, or no finite one
@@ -42,7 +42,7 @@ def experiment(
     whole, n = about["options"], about["rows"]
     obj, optimiser = choose(opt, obj)
     problem = _problem(optimiser, about["classes"], whole)
-    codes = np.unique(split.y_train, return_inverse=True)[1].astype(np.int32)
+    class_index = np.unique(split.y_train, return_inverse=True)[1].astype(np.int32)
     lam = whole.get("lam", 0.0)
     model = estimator(opt, obj, whole, n, seed)
     of_intercept = 1.0 / (mean_square(split) or 1.0) if optimiser.penalised else 0.0
@@ -57,8 +57,9 @@ def experiment(
         # along the pass, where the solver's own figure is another
         entry["objective"] = entry.pop("estimate", entry["objective"])
         if exact:
-            at = W, b, lam, of_intercept
-            entry["exact"] = _figure(problem.objective(problem.loss, split.X_train, codes, *at))
+            at = At(W, b, lam, of_intercept)
+            value = problem.objective(problem.loss, split.X_train, class_index, at)
+            entry["exact"] = _figure(value)
         now = copy.copy(model)
         now.coef_, now.intercept_ = W, b
         entry["train_accuracy"] = accuracy(now, split.X_train, split.y_train)

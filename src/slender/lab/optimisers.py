@@ -93,12 +93,25 @@ class Options:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+class At(NamedTuple):
+    """Where an objective is asked for: a model and its penalty."""
+
+    W: NDArray[Any]
+    b: NDArray[Any]
+    lam: float
+    of_intercept: float = 0.0  # of lam; 0: intercepts are free
+
+    def penalty(self, b: NDArray[Any]) -> float:
+        """That of these intercepts."""
+        return 0.5 * self.lam * self.of_intercept * float(b @ b)
+
+
 class Problem(NamedTuple):
     """What is minimised."""
 
     name: str
     loss: str
-    objective: Callable[..., float]  # (loss, X, class_index, W, b, lam, of_intercept)
+    objective: Callable[..., float]  # (loss, X, class_index, at)
 
     def with_loss(self, loss: str | None) -> "Problem":
         """The same with another loss; None: as it is."""
@@ -130,34 +143,19 @@ class Optimiser(NamedTuple):
 # -- what there is ---------------------------------------------------------------------------------
 
 
-def _all_classes(
-    loss: str,
-    X: Any,
-    class_index: NDArray[np.int32],
-    W: NDArray[Any],
-    b: NDArray[Any],
-    lam: float,
-    of_intercept: float = 0.0,
-) -> float:
-    W, b = two_rows(W, b)
+def _all_classes(loss: str, X: Any, class_index: NDArray[np.int32], at: At) -> float:
+    W, b = two_rows(at.W, at.b)
     ones = np.ones(len(class_index))
-    value = multiclass(MULTICLASS_LOSSES[loss], as_rows(X), class_index, W, b, ones, lam)
-    return value + 0.5 * lam * of_intercept * float(b @ b)
+    value = multiclass(MULTICLASS_LOSSES[loss], as_rows(X), class_index, W, b, ones, at.lam)
+    return value + at.penalty(b)
 
 
-def _class_by_class(
-    loss: str,
-    X: Any,
-    class_index: NDArray[np.int32],
-    W: NDArray[Any],
-    b: NDArray[Any],
-    lam: float,
-    of_intercept: float = 0.0,
-) -> float:
+def _class_by_class(loss: str, X: Any, class_index: NDArray[np.int32], at: At) -> float:
+    W, b = at.W, at.b
     ones = Weights(np.ones(len(class_index)), np.ones(len(W)), np.ones(len(W)))
     labels = Codes(class_index, int(len(W) == 1))
-    value = one_vs_rest(MARGIN_LOSSES[loss], as_rows(X), labels, W, b, ones, lam)
-    return value + 0.5 * lam * of_intercept * float(b @ b)
+    value = one_vs_rest(MARGIN_LOSSES[loss], as_rows(X), labels, W, b, ones, at.lam)
+    return value + at.penalty(b)
 
 
 SOFTMAX = Problem("multinomial logistic", "cross_entropy", _all_classes)
