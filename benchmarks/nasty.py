@@ -178,7 +178,7 @@ class Judged(NamedTuple):
         problem, kept = self.problem, []
 
         def keep(record: Any, model: Any) -> None:
-            kept.append((record, *model()))
+            kept.append((record, *both_rows(*model())))
 
         probe = slender.LinearProbe(
             [C * problem.C for C in PATH],
