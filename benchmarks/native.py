@@ -45,7 +45,7 @@ class Problem(NamedTuple):
     """Planted rows of norm 1 with two classes, and an order."""
 
     X: np.ndarray  # (n, d)
-    codes: np.ndarray  # (n,) int32, 0 or 1
+    class_index: np.ndarray  # (n,) int32, 0 or 1
     order: np.ndarray  # (n,)
 
 
@@ -70,7 +70,7 @@ def stochastic(
     n, d = problem.X.shape
     rows = as_rows(problem.X)
     weights = Weights(np.ones(n, problem.X.dtype), np.ones(1), np.ones(1))
-    labels = Codes(problem.codes, 1)
+    labels = Codes(problem.class_index, 1)
     coordinates: Any = None  # the rows are taken as they are
     data = StochasticData(rows, labels, np.arange(n), rows.sqnorms(), weights, 1, coordinates)
     solver = descent(data)
@@ -84,7 +84,7 @@ def stochastic(
         sweep(solver.loss, X, index, labels, visits, step, weights, state.metric, state.iterate)
         return solver.weights(state)[0][0]
 
-    signs = np.where(problem.codes == 1, 1, -1).astype(np.int8)
+    signs = np.where(problem.class_index == 1, 1, -1).astype(np.int8)
     c_problem = CProblem(
         *(array.ctypes.data for array in (problem.X, signs, problem.order, step.cap)),
         n, d, step.report, LAM, BETA,
