@@ -1,8 +1,8 @@
 """python -m benchmarks.tracenorm: the trace norm, slender's rank-one descent against FISTA.
 
 Multinomial loss + lambda1 ‖W‖_* + lambda2 ‖W‖² without intercept.  The target is a thousandth above
-the best objective known, that of a fit at tol=1e-5.  FISTA (fista.py) is timed to its first step at
-or below it, and is not charged for finding out.  slender is timed twice: a plain
+the best objective known, that of a fit at tol=1e-5.  FISTA (solvers/tracenorm/fista.py) is timed to
+its first step at or below it, and is not charged for finding out.  slender is timed twice: a plain
 TraceNormClassifier(lambda1, lambda2) from the call of fit until it returns, its proof included; and
 until its first step at or below the target, as FISTA.
 
