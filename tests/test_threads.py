@@ -182,6 +182,25 @@ def test_a_block_has_one_blas_thread(two, monkeypatch):
     assert set(seen) == {1}
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_flag_of_an_invalid_value_is_not_believed(monkeypatch, workers):
+    """Some kernels of OpenBLAS set it though the result is correct; here inf - inf sets it."""
+    monkeypatch.setattr(threads, "num_threads", lambda: workers)
+    with pytest.warns(RuntimeWarning, match="invalid value encountered in matmul"):
+        raises_it = np.array([[np.inf, -np.inf]]) @ np.ones(2)
+    with one_blas_thread():
+        np.array([[np.inf, -np.inf]]) @ np.ones(2)
+    rows, seen = as_rows(np.tile([np.inf, -np.inf], (400, 1))), []
+
+    def work(_, lo, hi, block):
+        seen.append((threading.get_ident(), block.toarray() @ np.ones(2)))
+        time.sleep(0.01)
+
+    threads.map_blocks(rows, lambda: None, work, out_bytes=threads.CACHE_BYTES // 10)
+    assert len({thread for thread, _ in seen}) == workers
+    assert np.isnan(raises_it).all() and all(np.isnan(product).all() for _, product in seen)
+
+
 def test_the_last_one_out_gives_the_others_back(two):
     """Whoever came in first, and whichever thread it is."""
     inside, leave = threading.Event(), threading.Event()

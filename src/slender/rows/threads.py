@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .blas import limit_this_thread, one_blas_thread
+from .blas import one_blas_thread, start_thread
 from .block import Block
 from .cores import num_threads
 
@@ -175,4 +175,4 @@ def _all(work: Callable[[int, int], None], parts: list[tuple[int, int]], workers
 @cache
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
     """One for each process: a forked one has none of its parent's threads."""
-    return ThreadPoolExecutor(workers, "slender", initializer=limit_this_thread)
+    return ThreadPoolExecutor(workers, "slender", initializer=start_thread)

@@ -186,7 +186,7 @@ class MiniBatch(Solver[MiniBatchState]):
         order = self.data.active[state.rng.permutation(n)]
         # Products this small are slower on many threads, hence one.  Where the step is too large
         # numbers may overflow: the estimator says so, once.
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        with one_blas_thread(), np.errstate(over="ignore"):
             for index, block in self.batches(order):
                 total += len(index) * self.update(state, index, block, scratch)
                 if self.average and state.t % every == 0:
