@@ -150,7 +150,7 @@ def test_rank_none_keeps_what_carries_variance_and_no_more():
 def test_an_explicit_rank_beyond_the_data_warns_and_says_how_many_were_kept():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 5)) @ rng.standard_normal((5, 30))
-    with pytest.warns(UserWarning, match="5 were kept"):
+    with pytest.warns(UserWarning, match="rank used is 5"):
         assert LowRank(rank=10).estimate(sample(X)).dim == 5
 
 

@@ -70,7 +70,7 @@ def test_a_damaged_cache_is_begun_anew(cache, tmp_path, suffix, left):
 def test_without_a_cache_kernels_compile_with_one_warning(cache, tmp_path, monkeypatch):
     monkeypatch.setattr(numba.core.caching.FunctionCache._impl_class, "_locator_classes", [])
     found = module(tmp_path)  # the import says nothing
-    with pytest.warns(UserWarning, match=r"cannot be kept.*NUMBA_CACHE_DIR") as caught:
+    with pytest.warns(UserWarning, match=r"cannot be saved.*NUMBA_CACHE_DIR") as caught:
         assert (found.tripled(2), found.tripled(2.0), module(tmp_path).tripled(2)) == (6, 6, 6)
     assert len(caught) == 1
 

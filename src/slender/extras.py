@@ -1,4 +1,4 @@
-"""Packages that only some functions need: imported when they are, and asked for by name."""
+"""Optional packages, imported when a function needs them."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ def need(name: str, purpose: str) -> Any:
 
 
 def check(name: str, purpose: str) -> None:
-    """Raise if the package is missing, without importing it; asked before work that needs it."""
+    """Raise an error if the package is missing, without importing it; call it before the work."""
     module = name.split(".", maxsplit=1)[0]
     if find_spec(module) is None:
         package = PACKAGES.get(module, module)

@@ -1,11 +1,11 @@
-"""Compiled kernels: numba's, with machine code kept on disk where that can be done.
+"""Compiled numba kernels, whose machine code is cached on disk if possible.
 
     @kernel(fastmath=FAST)
     def f(...): ...
 
-A disk that cannot be written, or is full, must not stop a fit, and damaged files must not either:
-a kernel is then compiled in every process anew, and a warning says so once.  numba itself raises,
-and looks for a place on disk while a module is imported, even by someone who only predicts.
+A full or read-only disk, or a damaged cache file, must not stop a fit: the kernel is then compiled
+again in every process, with one warning.  numba's own cache raises an error instead, and looks for
+a folder as soon as a module is imported, even if the program only predicts.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _warned = False  # in this process
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: compiled at the first call, without the interpreter's lock, with a cache."""
+    """A decorator: compile at the first call, release the interpreter's lock, use the cache."""
 
     def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, **options)(function)
@@ -33,7 +33,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _Cache(NullCache):  # type: ignore[misc]
-    """numba's cache of one function, opened when it is first compiled, and none if it fails."""
+    """numba's cache of one function, opened at the first compilation; no cache if that fails."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -61,7 +61,7 @@ class _Cache(NullCache):  # type: ignore[misc]
             self._give_up(error)
 
     def _flush(self) -> None:
-        """Begin anew."""
+        """Delete the damaged cache."""
         try:
             self._opened.flush()
         except OSError as error:
@@ -73,6 +73,6 @@ class _Cache(NullCache):  # type: ignore[misc]
         if not _warned:
             _warned = True
             warn(
-                f"compiled code cannot be kept ({error}), so that every process compiles it anew, "
-                "in seconds; set NUMBA_CACHE_DIR to a folder that can be written"
+                f"compiled code cannot be saved ({error}), so every process compiles it again, "
+                "which takes seconds; set NUMBA_CACHE_DIR to a writable folder"
             )

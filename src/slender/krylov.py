@@ -2,16 +2,17 @@
 
 `top_eigenpairs`: the k leading eigenpairs of SᵀS/m for m rows S, without forming d x d when d > m.
 
-Three ways, by size.  With A = S (d <= m) or Sᵀ (d > m), AᵀA is the smaller Gram matrix:
+The method depends on the size.  With A = S (d <= m) or Sᵀ (d > m), AᵀA is the smaller Gram matrix:
 
-* tiny: the singular values of A itself, in float64.  Columns whose scales differ by many decades
-  keep their eigenvalues, which a Gram matrix loses below a unit in the last place of the largest;
-* small, or k a large part of it: form AᵀA and call LAPACK's divide and conquer;
-* else: block Lanczos with full reorthogonalisation.  Everything is a product with a block of
-  vectors, so it runs at BLAS-3 speed; the basis Q holds a few times k vectors, and
+* tiny: a singular value decomposition of S in float64.  It finds small eigenvalues even if the
+  scales of the columns differ by many decades; a Gram matrix loses those that are smaller than a
+  unit in the last place of the largest;
+* small, or k is a large part of the size: form AᵀA and call LAPACK's divide and conquer;
+* otherwise: block Lanczos with full reorthogonalisation.  All work is products with a block of
+  vectors, so it runs at BLAS-3 speed; the basis Q has a few times k vectors, and
 
       H Q = Q T + Q_next R E_lastᵀ       gives for a Ritz pair (theta, Q u) of T
-      ‖H p - theta p‖ = ‖R u_last‖       without touching A again.
+      ‖H p - theta p‖ = ‖R u_last‖       without another product with A.
 
 `top_singular_vectors`: the leading ones of a matrix N (C, d) by a few products, warm-started.  The
 basis Q of the row space's Krylov spaces {Q0, N Nᵀ Q0, ...} is kept orthonormal; T = Qᵀ N Nᵀ Q gives

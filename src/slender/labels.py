@@ -1,6 +1,6 @@
-"""Which examples are positive for which class, as a kernel reads it: `sign(y, i, c)` is ±1.
+"""Which examples are positive for which class; kernels call `sign(y, i, c)`, which is ±1.
 
-One-vs-rest needs nothing else of a target, be it one class per row or any number of them.
+One-vs-rest needs nothing else of the labels, whether a row has one class or several.
 """
 
 from itertools import pairwise
@@ -57,7 +57,7 @@ def labels_of(y: NDArray[Any], first: int) -> Labels:
 
 
 def positives(y: Labels, n_classes: int, active: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """For each class, the places in `active` of its positives, increasing."""
+    """For each class, the positions of its positives in `active`, increasing."""
     if isinstance(y, Indicator):
         return [np.flatnonzero(y.Y[active, c]) for c in range(n_classes)]
     index = y.class_index[active]
@@ -67,5 +67,5 @@ def positives(y: Labels, n_classes: int, active: NDArray[np.intp]) -> list[NDArr
 
 
 def counts(y: Labels, n_classes: int, active: NDArray[np.intp]) -> NDArray[Any]:
-    """Positives of each class."""
+    """Number of positives of each class."""
     return np.array([len(p) for p in positives(y, n_classes, active)])

@@ -1,20 +1,22 @@
-"""Losses: value F, slope F', curvature F'' and, where there is one, the posterior f.
+"""Losses: value F, slope F', curvature F'' and, for some of them, the posterior f.
 
-Margin losses take z = y s with y in {-1, +1} and s a class's score.  A loss is *calibrated*
-(SLND, §2) when it is convex, differentiable and F(z) = -z + ∫f with f: R -> [0, 1] increasing
-and symmetric about (0, 1/2); f then maps a score to P(y = +1 | x), and f(z) = F'(z) + 1.
+Margin losses are functions of z = y s, with y in {-1, +1} and s the score of a class.  A loss is
+*calibrated* (Bel Haj Ali et al. 2013, §2) if it is convex, differentiable and F(z) = -z + ∫f with
+f: R -> [0, 1] increasing and symmetric about (0, 1/2).  Then f maps a score to P(y = +1 | x), and
+f(z) = F'(z) + 1.
 
-Multi-class losses take a row of scores s (C,) and the index y of the true class; their slope and
-curvature are written into arrays the caller owns (the slope may be written over s itself).
+Multi-class losses are functions of a row of scores s (C,) and the index y of the true class.  Their
+slope and curvature are written into arrays of the caller (the slope may overwrite s).
 
-A loss is a NamedTuple of its numbers with plain methods, so the same formula runs in Python, in
-tests and inside a compiled kernel: there, call the verbs at the end of this file, `value(loss, z)`
-and `slope(loss, z)`, `row_value(loss, s, y)` and `row_slope(loss, s, y, out)`.  A new loss is one
-class and one line in MARGIN_LOSSES or MULTICLASS_LOSSES.
+A loss is a NamedTuple of its numbers with ordinary methods, so that the same formula runs in
+Python, in tests and inside a compiled kernel.  Kernels call the functions at the end of this file:
+`value(loss, z)`, `slope(loss, z)`, `row_value(loss, s, y)` and `row_slope(loss, s, y, out)`.  A new
+loss is one class and one line in MARGIN_LOSSES or MULTICLASS_LOSSES.
 
-A loss says what it is fit for: `smoothness()` is a bound on its curvature (infinite where there is
-none, 0 where its slope jumps), and only one with a posterior has the methods `posterior` and
-`logit`.  Estimators take the losses that meet their need (`bounded`, `smooth`, `peaked_at_zero`).
+A loss also states its properties.  `smoothness()` is a bound on its curvature: infinite if there is
+no bound, 0 if its slope jumps.  Only a loss with a posterior has the methods `posterior` and
+`logit`.  Estimators accept the losses with the properties that they need (`bounded`, `smooth`,
+`peaked_at_zero`).
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +32,7 @@ from .overloads import method_of
 
 
 class Logistic(NamedTuple):
-    """F(z) = ln(1 + e^-z).  SLND, eq. 2."""
+    """F(z) = ln(1 + e^-z).  Bel Haj Ali et al. 2013, eq. 2."""
 
     def value(self, z: float) -> float:
         return max(0.0, -z) + log1p(exp(-abs(z)))
@@ -56,7 +58,10 @@ class Logistic(NamedTuple):
 
 
 class CalibratedHinge(NamedTuple):
-    """F(z) = max(0, -z) - ln(2 + |z|).  SLND, eq. 3; unbounded below, -ln 2 at 0."""
+    """F(z) = max(0, -z) - ln(2 + |z|).  Bel Haj Ali et al. 2013, eq. 3.
+
+    It is -ln 2 at 0, and unbounded below.
+    """
 
     def value(self, z: float) -> float:
         return max(0.0, -z) - log(2.0 + abs(z))
@@ -83,7 +88,10 @@ SQUARED_CLIP = 0.999
 
 
 class Squared(NamedTuple):
-    """F(z) = (1 - z)^2 / 4.  SLND, §2; its f leaves [0, 1] outside [-1, 1] and is clipped."""
+    """F(z) = (1 - z)^2 / 4.  Bel Haj Ali et al. 2013, §2.
+
+    Outside [-1, 1] its f would leave [0, 1], and is clipped.
+    """
 
     def value(self, z: float) -> float:
         return 0.25 * (1.0 - z) ** 2
@@ -107,7 +115,10 @@ class Squared(NamedTuple):
 
 
 class Hinge(NamedTuple):
-    """F(z) = max(0, 1 - z), the SVM's.  Not calibrated: no posterior (SLND, Fig. 1)."""
+    """F(z) = max(0, 1 - z), the loss of the SVM.
+
+    It is not calibrated, so it has no posterior (Bel Haj Ali et al. 2013, Fig. 1).
+    """
 
     def value(self, z: float) -> float:
         return max(0.0, 1.0 - z)
@@ -119,7 +130,7 @@ class Hinge(NamedTuple):
         return 0.0
 
     def smoothness(self) -> float:
-        """0: its slope jumps, no bound holds."""
+        """0: its slope jumps, so there is no bound."""
         return 0.0
 
 
@@ -128,7 +139,10 @@ LOG_MAX = 709.782712893384
 
 
 class Exponential(NamedTuple):
-    """F(z) = e^-z, AdaBoost's.  Convex and proper, but its f is not F' + 1 (SLND, Fig. 1)."""
+    """F(z) = e^-z, the loss of AdaBoost.
+
+    It is convex and proper, but its f is not F' + 1 (Bel Haj Ali et al. 2013, Fig. 1).
+    """
 
     def value(self, z: float) -> float:
         return exp(-z) if z > -LOG_MAX else inf
@@ -208,7 +222,7 @@ class CrossEntropy(NamedTuple):
             out[j, j] = p[j] * rest
 
     def smoothness(self) -> float:
-        """The curvature's largest eigenvalue is at most 1/2.
+        """The largest eigenvalue of the curvature is at most 1/2.
 
         Each row of diag(p) - p pᵀ has absolute sum 2 p_j (1 - p_j) <= 1/2 (Gershgorin).
         """
@@ -220,7 +234,7 @@ class CrossEntropy(NamedTuple):
 
 @register_jitable
 def most_violated(s: NDArray[Any], y: int) -> int:
-    """argmax_k { s_k + 1[k != y] - s_y }: of equals the true class, then the first."""
+    """argmax_k { s_k + 1[k != y] - s_y }; ties go to the true class, then to the first."""
     k_star, worst = y, 0.0
     for k in range(len(s)):
         if k != y and (s[k] - s[y]) + 1.0 > worst:
@@ -229,14 +243,14 @@ def most_violated(s: NDArray[Any], y: int) -> int:
 
 
 class CrammerSinger(NamedTuple):
-    """max_k {s_k + 1[k != y]} - s_y.  AIMS; a tie goes to the first class."""
+    """max_k {s_k + 1[k != y]} - s_y (Crammer and Singer 2001); ties go to the first class."""
 
     def value(self, s: NDArray[Any], y: int) -> float:
         k = most_violated(s, y)
         return 0.0 if k == y else (s[k] - s[y]) + 1.0
 
     def slope(self, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
-        """out = e_k* - e_y with k* the class that attains the maximum."""
+        """out = e_k* - e_y, where class k* attains the maximum."""
         k_star = most_violated(s, y)
         for k in range(len(s)):
             out[k] = 0.0
@@ -247,7 +261,7 @@ class CrammerSinger(NamedTuple):
         out[:] = 0.0
 
     def smoothness(self) -> float:
-        """0: its slope jumps, no bound holds."""
+        """0: its slope jumps, so there is no bound."""
         return 0.0
 
 
@@ -270,22 +284,22 @@ MULTICLASS_LOSSES: dict[str, MulticlassLoss] = {
 
 
 def bounded(loss: MarginLoss | MulticlassLoss) -> bool:
-    """Is its curvature bounded, or at least its slope?  No rate is safe for another."""
+    """Is its curvature bounded, or at least its slope?  Otherwise no rate is safe."""
     return loss.smoothness() < inf
 
 
 def smooth(loss: MarginLoss | MulticlassLoss) -> bool:
-    """Has it a gradient everywhere, whose change is bounded?"""
+    """Is it differentiable everywhere, with a bounded curvature?"""
     return 0.0 < loss.smoothness() < inf
 
 
 def peaked_at_zero(loss: MarginLoss) -> bool:
-    """Is F''(z) <= F''(0) everywhere?  SLND's curvature is that at 0, and Theorem 2 needs it."""
+    """Is F''(z) <= F''(0) everywhere?  SLND uses the curvature at 0, and Theorem 2 needs it."""
     return smooth(loss) and loss.curvature(0.0) == loss.smoothness()
 
 
 def fit_for(need: Callable[[Any], bool], *registries: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the losses that meet a need."""
+    """The names of the losses with the property `need`."""
     return tuple(name for losses in registries for name, loss in losses.items() if need(loss))
 
 
@@ -308,12 +322,12 @@ def logit(loss: MarginLoss, z: float) -> float:
 
 
 def row_value(loss: MulticlassLoss, s: NDArray[Any], y: int) -> float:
-    """The loss of a row of scores s (C,) of true class y."""
+    """The loss of a row with scores s (C,) and true class y."""
     return loss.value(s, y)
 
 
 def row_slope(loss: MulticlassLoss, s: NDArray[Any], y: int, out: NDArray[Any]) -> None:
-    """out (C,) = its slope in each score."""
+    """out (C,) = the slope of the loss in each score."""
     loss.slope(s, y, out)
 
 
@@ -341,7 +355,7 @@ def _row_slope(loss, s, y, out):  # type: ignore[no-untyped-def]
 
 
 def to_logits(loss: MarginLoss, S: NDArray[Any]) -> None:
-    """S <- logit f(S), in place, for scores S (n, C); a loss without posterior leaves them."""
+    """S <- logit f(S), in place, for scores S (n, C); without a posterior S is unchanged."""
     if hasattr(loss, "logit") and not isinstance(loss, Logistic):  # the logistic logit is S itself
         _to_logits(loss, S)
 

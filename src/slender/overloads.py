@@ -1,11 +1,11 @@
 """How a compiled kernel calls a method of a NamedTuple.
 
-Losses, rows and labels are NamedTuples with plain methods.  numba does not see those methods, so
-each verb a kernel uses is a module-level function with an `@overload` that asks `method_of` for the
-method of the class it was given.  Of five ways to hand a kernel its loss, this is the one whose
-machine code numba finds again in its disk cache.
+Losses, rows and labels are NamedTuples with ordinary methods.  numba does not see those methods.
+So for each method that a kernel uses there is a module-level function with an `@overload`, which
+gets the method of the given class from `method_of`.  We tried five ways to pass a loss to a kernel;
+only with this one does numba find the machine code in its disk cache.
 
-Trap: numba's cache does not notice an edit in another file.  The tests point NUMBA_CACHE_DIR at a
+Note: numba's cache does not notice an edit in another file.  The tests set NUMBA_CACHE_DIR to a
 folder named after a hash of the sources.
 """
 

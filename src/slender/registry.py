@@ -1,6 +1,6 @@
-"""The estimators, each known once: whoever lists them takes the list from here.
+"""The only list of all estimators.
 
-Nothing is imported until a class is asked for.
+A class is imported when it is needed.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Estimator(NamedTuple):
-    """Where an estimator is, and what the command calls it."""
+    """The module of an estimator, and its name in the command."""
 
     method: str  # of `slender fit --method`; of a probe, of `slender path --penalty`
     name: str  # of the class
@@ -19,12 +19,12 @@ class Estimator(NamedTuple):
 
     @property
     def module(self) -> str:
-        """Below slender."""
+        """The name of its module, inside slender."""
         return f"estimators.{self.home or self.method}"
 
     @property
     def command(self) -> str:
-        """That fits it."""
+        """The command that fits it, after `slender`."""
         return f"path --penalty {self.method}" if self.probe else f"fit --method {self.method}"
 
     def load(self) -> Any:

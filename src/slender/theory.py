@@ -1,21 +1,24 @@
-"""The step of Theorem 2 and what it guarantees, in the form that is true (SLND, §5, appendix).
+"""Theorem 2 of Bel Haj Ali et al. 2013 (§5 and appendix), corrected: its step and its guarantee.
 
-A class's sample is fixed: rows z_j (the paper's x°), signs y_j = ±1, weights c_j (the paper's are
-1), j = 1..m.  At iterate v,
+The sample of a class is fixed: rows z_j (x° in the paper), signs y_j = ±1, weights c_j (1 in the
+paper), j = 1..m.  At iterate v,
 
-    p_j = -√c_j F'(y_j vᵀz_j) >= 0     weight of example j: large where it is badly classified
-    s_j = √c_j y_j z_jᵀz_i              what example i says of example j                 (eq. 13)
+    p_j = -√c_j F'(y_j vᵀz_j) >= 0     weight of example j: large if it is badly classified
+    s_j = √c_j y_j z_jᵀz_i              effect of example i on the margin of example j   (eq. 13)
     e   = y_i p_i pᵀs
     Π   = p_i² ‖s‖₂²
-    η   = 2 (1 - ε) e / (F''(0) Π)      signed: where e < 0 the step goes backwards      (eq. 23)
+    η   = 2 (1 - ε) e / (F''(0) Π)      signed: if e < 0 the step goes backwards         (eq. 23)
     γ   = |pᵀs| / ‖s‖₁                  the weak separability of this step              (eq. 14)
     ρ   = (pᵀs)² / ‖s‖₂²  >=  γ²                                                        (eq. 24)
 
-and v + η y_i p_i z_i has a risk ε_F = mean_j c_j F(y_j vᵀz_j) lower by at least
-2 ε (1 - ε) ρ / (m F''(0)), with equality for the squared loss.  Departures from the printed text:
-eq. 13 lacks the y_i that e needs, so e and pᵀs may differ in sign; |η| in place of η would raise
-the risk where e < 0; eq. 16 prints x° where x* is meant; one γ cannot hold for all t when F >= 0,
-so `horizon` is a bound on how long it can.
+The step to v + η y_i p_i z_i lowers the risk ε_F = mean_j c_j F(y_j vᵀz_j) by at least
+2 ε (1 - ε) ρ / (m F''(0)), with equality for the squared loss.
+
+Departures from the printed text:
+* eq. 13 lacks the y_i that e needs, so e and pᵀs may differ in sign;
+* |η| instead of η would raise the risk if e < 0;
+* eq. 16 prints x° but means x*;
+* one γ cannot hold for all t if F >= 0: `horizon` bounds the number of steps for which it can.
 """
 
 from typing import Any, NamedTuple
@@ -66,7 +69,7 @@ def theory_step(
     epsilon: float = EPSILON,
     root: NDArray[Any] | float = 1.0,  # (m,) √c_j
 ) -> TheoryStep:
-    """The step for the example that gave s, at the iterate that gave the margins."""
+    """The step for example i of eq. 13, which defines s, at the iterate with these margins."""
     _check(loss, epsilon)
     curvature0 = loss.curvature(0.0)
     p = -root * slopes(loss, margins)
@@ -86,20 +89,20 @@ def theory_step(
 def horizon(
     loss: MarginLoss, m: int, gamma: float, target: float = 0.0, epsilon: float = EPSILON
 ) -> float:
-    """Iterations after which the risk is at most `target`, if every step has weak separability γ.
+    """Number of steps after which the risk is at most `target`, if γ is that of every step.
 
-    For F >= 0 and target 0 it is also the longest time for which such a γ can hold.
+    For F >= 0 and target 0 it is also the largest number of steps for which such a γ can hold.
     """
     _check(loss, epsilon)
     if m < 1:
-        raise ValueError(f"m={m} must be at least 1, the examples of the sample")
+        raise ValueError(f"m={m} must be at least 1: it is the number of examples in the sample")
     if not 0.0 < gamma < np.inf:
-        raise ValueError(f"gamma={gamma} must be a number > 0: with none nothing is guaranteed")
+        raise ValueError(f"gamma={gamma} must be a number > 0: without it nothing is guaranteed")
     start = loss.value(0.0)
     if not target <= start + ROUNDING * (1.0 + abs(start)):
         raise ValueError(
             f"target={target} lies above the risk at w = 0, {start:.4g} for {type(loss).__name__}: "
-            "give a lower one"
+            "give a lower target"
         )
     gain = 2.0 * gamma**2 * epsilon * (1.0 - epsilon)
     return max(start - target, 0.0) * loss.curvature(0.0) * m / gain
@@ -114,7 +117,7 @@ def _check(loss: MarginLoss, epsilon: float) -> None:
 
 
 class RiskSample(NamedTuple):
-    """A class's fixed sample and where its iterate stands on it."""
+    """The fixed sample of a class, with the iterate and its margins."""
 
     Z: NDArray[Any]  # (m, k)
     y: NDArray[Any]  # (m,) ±1
@@ -141,5 +144,5 @@ class RiskSample(NamedTuple):
         return step
 
     def risk(self, loss: MarginLoss) -> float:
-        """ε_F at the present iterate."""
+        """ε_F at the current iterate."""
         return float(mean_value(loss, self.margins, self.c))

@@ -1,12 +1,12 @@
-"""What is known of the Hessian, as a change of coordinates or as a metric that changes on the way.
+"""Approximations of the Hessian: a change of coordinates, or a metric that is learned.
 
 With H the curvature at w = 0 and H* = B Bᵀ a pseudo-inverse of it, every preconditioned iterate
 that starts from 0 is w = B v, and
 
     w <- w - eta y F'(y wᵀx) H* x     is exactly     v <- v - eta y F'(y vᵀz) z,   z = Bᵀ x.
 
-So a static curvature is nothing but a map from the rows x to rows z, and a map of V back to W.
-What is learned during the descent is a metric: it moves the iterate itself (metric.py).
+So a static curvature is just a map from the rows x to rows z, and a map from V back to W.
+A curvature that is learned during the fit is a metric: it moves the iterate itself (metric.py).
 """
 
 from .base import Coordinates, Curvature

@@ -1,4 +1,4 @@
-"""The two protocols: settings that estimate, and the coordinates they give."""
+"""The two protocols of a static curvature: settings that estimate it, and its coordinates."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ EIGENVALUE_FLOOR = {"f": 1e-6, "d": 1e-13}
 
 
 class CurvatureSample(NamedTuple):
-    """The rows a curvature may look at, and what it needs to know of the problem."""
+    """The rows that a curvature may use, and what it needs to know of the problem."""
 
     rows: Rows
     active: NDArray[np.intp]  # rows that take part (those of positive weight)
@@ -28,7 +28,7 @@ class CurvatureSample(NamedTuple):
     rng: np.random.Generator
 
     def draw(self, m: int | None) -> NDArray[np.intp]:
-        """m rows without replacement; None: as many as suit the data."""
+        """m rows without replacement; None: as many as fit in SAMPLE_BYTES, within limits."""
         n = len(self.active)
         if m is None:
             fits = SAMPLE_BYTES // (self.rows.shape[1] * self.rows.dtype.itemsize)
@@ -46,31 +46,31 @@ class Coordinates(Protocol):
 
     @property
     def dim(self) -> int:
-        """Numbers in a row z."""
+        """Length of a row z."""
 
     @property
     def bias(self) -> float:
-        """The constant coordinate the solver keeps itself; 0: it is inside z, or absent."""
+        """The constant coordinate that the solver adds; 0 if it is part of z, or absent."""
 
     def rows(self, X: Rows) -> Rows:
         """The rows z."""
 
     def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """(W, intercept) for the classes' v (C, dim) and the solver's own bias b (C,)."""
+        """(W, intercept) from V (C, dim) and the solver's intercepts b (C,)."""
 
 
 class Curvature(Protocol):
     """Settings of a curvature estimate."""
 
     def estimate(self, sample: CurvatureSample) -> Coordinates:
-        """Look at some rows and return the coordinates they suggest."""
+        """The coordinates, estimated from a sample of rows."""
 
 
 def constant_column(S: Block) -> float:
     """The value c of the constant column: the root mean square norm of the rows of a block.
 
-    A constant of the size of a row is always among the leading directions of [x, c], whatever
-    the units of x, so that a low rank never loses the intercept.
+    A constant as large as a typical row is always among the leading directions of [x, c], for any
+    units of x.  So a low rank never loses the intercept.
     """
     c = float(np.sqrt(S.row_squares().mean(dtype=np.float64)))
     return c if c > 0 else 1.0

@@ -5,19 +5,20 @@ The block of class c's weights and intercept is, with h_ic = w_i p_ic (1 - p_ic)
     Σ_i h_ic [x_i, 1]ᵀ[x_i, 1]  =  a_c [ Σ_c + m_c m_cᵀ   m_c ]        m_c, Σ_c: mean and covariance
                                        [ m_cᵀ              1  ]        of the rows under h_c
 
-m_c differs from class to class: the rows that class c has doubts about lie around class c.  Seen
-from m_c (intercept b_c + w_cᵀ m_c) weights and intercept do not disturb each other:
+m_c differs from class to class: the rows for which p_c is neither 0 nor 1 lie near class c.  If
+rows are centred at m_c (so that the intercept is b_c + w_cᵀ m_c), the block has no entries between
+weights and intercept:
 
     g̃ = g                            ṽ_b = A⁺ g̃           A = Σ w_i (diag p_i - p_i p_iᵀ)
     G̃_c = G_c - g_c m_cᵀ             V_c = (a_c Σ + lam I)⁻¹ G̃_c
                                      v_b = ṽ_b - diag(V Mᵀ)
 
-with one Σ for all classes, the covariance within classes, P diag(s) Pᵀ + s_rest (I - P Pᵀ) by the
-leading eigenpairs of a sample.  This is SLND's curvature (lowrank.py), shared by all classes, with
-each class's own centre and size; the centre saves a quarter to a third of the passes of a fit.
-Rows that hold much of a class's curvature are in its block themselves (doubtful.py).
-A⁺ is applied by conjugate gradients (problem/intercepts.py): beyond a few hundred classes nothing
-grows with their square.
+with one Σ for all classes, the covariance within classes, P diag(s) Pᵀ + s_rest (I - P Pᵀ), from
+the leading eigenpairs of a sample.  This is SLND's curvature (lowrank.py), shared by all classes,
+but each class has its own centre and size.  The centres save a quarter to a third of the passes of
+a fit.  Rows that contribute much to the curvature of a class are added to its block one by one
+(doubtful.py).  A⁺ is applied by conjugate gradients (problem/intercepts.py), so that beyond a few
+hundred classes nothing grows with the square of their number.
 """
 
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ PRODUCTS = 50  # with A, at most, for one A⁺ g
 
 
 class Classwise:
-    """A sample of rows, and the covariance within classes they show."""
+    """A sample of rows, and the covariance within classes estimated from it."""
 
     def __init__(
         self,
@@ -80,24 +81,24 @@ class Classwise:
 
     @classmethod
     def of_problem(cls, problem: Multinomial, rng: np.random.Generator) -> "Classwise":
-        """From a sample of a problem's rows."""
+        """From a sample of the rows of a problem."""
         n = problem.examples.n_active
         m = sample_size(n, problem.rows.shape[1] * problem.rows.dtype.itemsize)
         X, y, w = problem.sample(m, rng)
         return cls(X, w, y, problem.intercept, rng, of=n)
 
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
-        """The curvature of the same sample, found anew with another dtype's digits."""
+        """The curvature of the same sample, computed again with another dtype."""
         X, w = self.X.astype(dtype), self.w.astype(dtype)
         return Classwise(X, w, self.y, self.intercept, rng, self.of)
 
     def classes(
         self, theta: NDArray[Any], least: NDArray[np.float64] | float = 0.0
     ) -> tuple[ClassCurvature, NDArray[Any]]:
-        """A, and the classes' centres m_c - x̄ (C, d), at theta, as the sample has them.
+        """A and the centres m_c - x̄ (C, d) at theta, estimated from the sample.
 
-        `least` is what a class's curvature is at least: a sample whose rows are all won knows of
-        no curvature where other rows still have their doubts.
+        `least` is a lower bound on the curvature of each class.  If all rows of the sample are
+        classified with certainty, the sample shows no curvature, though other rows may have some.
         """
         C, dtype = len(theta), self.X.dtype
         fewest = max(1, int(SHARE * self.of))
@@ -136,7 +137,7 @@ class Classwise:
         most: NDArray[np.float64] | float = np.inf,
         doubtful: DoubtfulRows | None = None,
     ) -> "Blocks":
-        """The blocks at theta; a class's curvature lies between `least` and `most`."""
+        """The blocks at theta; `least` and `most` bound the curvature of each class."""
         A, centres = self.classes(theta, least)
         if doubtful is None:
             return Blocks(self, A, centres, np.minimum(A.diagonal, most))
@@ -144,7 +145,7 @@ class Classwise:
         return Blocks(self, A, centres, rest, gram_of(doubtful, centres, self.P))
 
     def diagonal(self, inverse: "Inverse", lam: float) -> NDArray[Any]:
-        """The diagonal of the same blocks, inverted, (C, d + 1): plainer, and never wrong."""
+        """The inverse of the diagonal of the same blocks, (C, d + 1): simpler, and always safe."""
         a = inverse.A.diagonal
         variances = np.einsum("m,md,md->d", self.w, self.X, self.X, dtype=np.float64)
         bends = np.outer(a, np.append(variances, 1.0))
@@ -154,7 +155,7 @@ class Classwise:
 
 @dataclass(frozen=True)
 class Blocks:
-    """All of the Hessian but its penalty."""
+    """The Hessian without the penalty."""
 
     of: Classwise
     A: ClassCurvature
@@ -184,15 +185,15 @@ class Inverse:
 
     @property
     def steep(self) -> bool:
-        """May rounding of the part inside the basis, times `outside`, outweigh that part itself?"""
+        """Can the rounding error of the part inside the basis, times `outside`, exceed it?"""
         worst = float((self.outside / self.inside[:, :1]).max())
         return worst * float(np.finfo(self.inside.dtype).eps) > LOOSELY
 
     def __matmul__(self, gradient: NDArray[Any]) -> NDArray[Any]:
         """The inverse times [G, g] (C, d + 1).
 
-        What lies outside the basis is what is left of G after a projection, never a difference of
-        two products with 1/lam; where that is steep, after two.
+        The part of G outside the basis is computed by a projection, not as a difference of two
+        products with 1/lam; if the inverse is `steep`, by two projections.
         """
         out = np.empty_like(gradient)
         g = gradient[:, -1:]
@@ -219,7 +220,7 @@ class Inverse:
 def _class_curvature(
     P: NDArray[Any], w: NDArray[Any], mass: NDArray[np.float64], a: NDArray[np.float64]
 ) -> ClassCurvature:
-    """A of the sample's softmax P, or what can be had of it."""
+    """A from the sample's softmax P; its diagonal if P was too large to keep."""
     if len(P) == 0:
         return ClassDiagonal(a)
     if len(a) > DENSE:
@@ -230,15 +231,15 @@ def _class_curvature(
 
 
 def sample_size(n: int, row_bytes: int) -> int:
-    """Rows to look at, of n; they are held dense, whatever they come from."""
+    """Number of rows to sample out of n; they are stored dense, also if X is not."""
     return min(n, MAX_SAMPLES, max(MIN_SAMPLES, SAMPLE_BYTES // row_bytes))
 
 
 def _class_centred(X: NDArray[Any], y: NDArray[np.int32], w: NDArray[Any]) -> NDArray[Any]:
-    """Rows less nearly all of their class's mean, such that their squares have the right mean.
+    """Rows minus nearly all of the mean of their class, scaled so that squares have the right mean.
 
-    Of n rows with variance v the squares of x - u x̄ have the mean v (1 - (2u - u²)/n): with few
-    rows of each class in the sample, much less than v.
+    For n rows with variance v, the squares of x - u x̄ have the mean v (1 - (2u - u²)/n), which is
+    much less than v if the sample has few rows of each class.
     """
     order = np.argsort(y, kind="stable")
     starts = np.flatnonzero(np.diff(y[order], prepend=-1))

@@ -1,4 +1,4 @@
-"""The diagonal of H: z_j = x_j / sqrt(H_jj + delta), scaled on the fly, never stored."""
+"""The diagonal of H: z_j = x_j / sqrt(H_jj + delta); rows are scaled when they are read."""
 
 from dataclasses import dataclass
 from typing import Any

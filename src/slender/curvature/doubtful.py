@@ -1,11 +1,13 @@
-"""The rows that classes have doubts about, each in its class's block of the Hessian.
+"""Doubtful rows: single rows with a large share of a class's curvature, added to its block.
 
-The block of class c is not a_c times the shared covariance where a few rows hold most of a_c.  With
-those rows (passes/doubts.py) taken out of a_c, which leaves r_c, and seen from the class's centre,
+A row i is doubtful for class c if h_ic = w_i p_ic (1 - p_ic) is a large part of a_c = Σ_i h_ic.  If
+a few rows hold most of a_c, the block of class c is not a_c times the shared covariance.  These
+rows (passes/doubts.py) are then treated separately.  Without them a_c becomes r_c, and in rows
+centred at m_c the block is
 
     B_c + U_cᵀ U_c        B_c = r_c Σ + lam I        U_c = the rows sqrt(h_ic) (x_i - m_c)
 
-whose inverse is, with one row and column for each of the class's doubts in between,
+Its inverse contains a small matrix, with one row and column for each doubtful row of the class:
 
     B⁻¹ - B⁻¹ Uᵀ (I + U B⁻¹ Uᵀ)⁻¹ U B⁻¹
 
@@ -13,7 +15,7 @@ With Σ = P diag(s) Pᵀ + s_rest (I - P Pᵀ), inside = 1/(r s + lam) and outsi
 
     U B⁻¹ Uᵀ = outside U Uᵀ + (U P) diag(inside - outside) (U P)ᵀ
 
-where U Uᵀ, the most of the work, does not depend on lam.
+where U Uᵀ, which is most of the work, does not depend on lam.
 """
 
 from typing import Any, NamedTuple
@@ -36,7 +38,7 @@ CROWD = 4  # times the average is the most that a class may have
 
 
 def wanted(problem: Multinomial, a: NDArray[np.float64]) -> Wanted:
-    """The doubts worth looking for in a pass, where the classes' curvature is about a (C,)."""
+    """How many doubtful pairs a pass should look for, if the classes' curvature is about a (C,)."""
     (n, d), C, size = problem.rows.shape, problem.n_classes, problem.rows.dtype.itemsize
     small, little = DOUBTS**2 * n * d, LITTLE / C
     each = max(
@@ -48,7 +50,7 @@ def wanted(problem: Multinomial, a: NDArray[np.float64]) -> Wanted:
 
 
 class DoubtfulRows(NamedTuple):
-    """Pairs of a row and a class, ordered by class, with the rows."""
+    """Pairs of a row and a class, ordered by class, and the rows."""
 
     X: NDArray[Any]  # (u, d) centred
     place: NDArray[np.intp]  # of each pair's row in X
@@ -59,12 +61,12 @@ class DoubtfulRows(NamedTuple):
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """(C,) pairs of each class."""
+        """(C,) number of pairs of each class."""
         return np.diff(self.starts)
 
 
 def rows_of(problem: Multinomial, doubts: Doubts) -> DoubtfulRows:
-    """The rows themselves, fetched from the problem's."""
+    """The doubtful rows, read from the rows of the problem."""
     row, of, h, a = without_crowds(doubts)
     index, place = np.unique(row, return_inverse=True)
     most = max(1, ROW_BYTES // (problem.rows.shape[1] * problem.rows.dtype.itemsize))
@@ -86,10 +88,11 @@ def rows_of(problem: Multinomial, doubts: Doubts) -> DoubtfulRows:
 
 
 def without_crowds(doubts: Doubts) -> Doubts:
-    """No class has more than CROWD times the mean number of pairs: those that bend least go.
+    """Keep at most CROWD times the mean number of pairs per class, those with the largest h.
 
-    A class that thousands of rows doubt a little (its intercept is too large yet) would cost the
-    cube of their number, and the shared covariance describes so many well.
+    A class may have thousands of slightly doubtful rows, for instance while its intercept is still
+    too large.  They would cost the cube of their number, and the shared covariance describes such a
+    large number well.
     """
     row, of, h, a = doubts
     order = np.lexsort((-h, of))
@@ -99,7 +102,7 @@ def without_crowds(doubts: Doubts) -> Doubts:
 
 
 class Gram(NamedTuple):
-    """U Uᵀ and U P of every class, for its centre."""
+    """U Uᵀ and U P of every class, with rows centred at m_c."""
 
     rows: DoubtfulRows
     centres: NDArray[Any]  # (C, d)
@@ -152,7 +155,7 @@ class Correction:
 
 @register_jitable
 def seen_from(centre, X, place, root):  # type: ignore[no-untyped-def]
-    """A class's rows sqrt(h) (x - centre)."""
+    """The rows sqrt(h) (x - centre) of a class."""
     U = np.empty((len(place), X.shape[1]), X.dtype)
     for i in range(len(place)):
         x = X[place[i]]
@@ -163,14 +166,14 @@ def seen_from(centre, X, place, root):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def matrix_of(c, gram, matrices):  # type: ignore[no-untyped-def]
-    """Class c's own, of all matrices one after the other."""
+    """The matrix of class c in an array that holds the matrices of all classes."""
     K = gram.rows.starts[c + 1] - gram.rows.starts[c]
     return matrices[gram.places[c] : gram.places[c + 1]].reshape(K, K)
 
 
 @kernel(fastmath=FAST)
 def fill(lo, hi, gram):  # type: ignore[no-untyped-def]
-    """The lower halves of U Uᵀ, of classes lo to hi."""
+    """The lower halves of U Uᵀ of classes lo to hi."""
     rows = gram.rows
     for c in range(lo, hi):
         first, last = rows.starts[c], rows.starts[c + 1]
@@ -186,7 +189,7 @@ def fill(lo, hi, gram):  # type: ignore[no-untyped-def]
 
 @kernel(fastmath=FAST)
 def factor(lo, hi, gram, inside, outside, L, good):  # type: ignore[no-untyped-def]
-    """L of classes lo to hi; a class for which rounding spoils it has good = False."""
+    """L of classes lo to hi; good is False for a class whose factorisation fails by rounding."""
     rows = gram.rows
     for c in range(lo, hi):
         first, last = rows.starts[c], rows.starts[c + 1]
@@ -215,7 +218,7 @@ def factor(lo, hi, gram, inside, outside, L, good):  # type: ignore[no-untyped-d
 
 @kernel(fastmath=FAST)
 def pull(lo, hi, V, gram, L, good, out):  # type: ignore[no-untyped-def]
-    """out_c = Uᵀ (L Lᵀ)⁻¹ U v_c, of classes lo to hi."""
+    """out_c = Uᵀ (L Lᵀ)⁻¹ U v_c for classes lo to hi."""
     X = gram.rows.X
     for c in range(lo, hi):
         first, last = gram.rows.starts[c], gram.rows.starts[c + 1]

@@ -1,22 +1,24 @@
 """oLBFGS's metric: the last pairs of a stochastic L-BFGS (Schraudolph, Yu, Günter 2007).
 
-x is the row with the constant coordinate beta of the intercept, w the iterate with it, mu the
-damping.  At every visit, with g = c_i y F'(z) x + lam w the gradient of one example:
+x is the row with the constant coordinate beta of the intercept, w is the iterate with the
+coefficient of that coordinate, mu is the damping.  At every visit, with the gradient
+g = c_i y F'(z) x + lam w of one example:
 
     p = H g                                     two-loop recursion over at most m pairs (alg. 4);
-                                                p = g while there are none
+                                                p = g if there are none yet
     s = -eta_t p,   w <- w + s
     y = g'(w) - g + mu s                        g' on the SAME example, at the new w
     H0 = mean over the pairs of sᵀy / yᵀy       (eq. 14)
 
-Departures, each for the sake of finite weights on any data:
-* eta_t is held to pᵀg / (c_i F''(0) (xᵀp)² + (lam + mu) ‖p‖²), the minimum along p of a parabola
-  above the example's own objective: no step overshoots on its own example.  The hinge has no
-  curvature, and 1 stands for it: the loss alone then moves a margin by 1 at most.
-* an example whose slope did not change says nothing and gives no pair; nor does one with
-  sᵀy <= SAFE ‖s‖ ‖y‖, which rounding may have made.
-* where p is no finite descent direction, the pairs are forgotten and the visit passes; so does one
-  that would lead beyond FARTHEST.
+Departures from the paper, which keep the weights finite on any data:
+* eta_t is at most pᵀg / (c_i F''(0) (xᵀp)² + (lam + mu) ‖p‖²), the minimum along p of a parabola
+  that lies above the objective of the example: a step cannot overshoot on its own example.  The
+  hinge loss has no curvature, and 1 is used instead of F''(0): the loss alone then moves a margin
+  by at most 1.
+* an example whose slope did not change carries no information and gives no pair; nor does one with
+  sᵀy <= SAFE ‖s‖ ‖y‖, which may be due to rounding.
+* if p is not a finite descent direction, or the step would lead beyond FARTHEST, all pairs are
+  deleted and nothing moves at this visit.
 """
 
 from dataclasses import dataclass
@@ -62,7 +64,7 @@ class LBFGS:
 
 
 class PairRing(NamedTuple):
-    """The pairs of each class in a ring of m + 1 places, one of them free for the next pair."""
+    """The pairs of each class, in a ring of m + 1 slots; one slot is free for the next pair."""
 
     S: NDArray[Any]  # (C, m + 1, d + 1)
     Y: NDArray[Any]  # (C, m + 1, d + 1)
@@ -135,7 +137,7 @@ def along(g, p):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def gradient(at, X, v, g):  # type: ignore[no-untyped-def]
-    """g = c_i y F'(z) x + lam w; returns ‖w‖², intercept left out."""
+    """g = c_i y F'(z) x + lam w; returns ‖w‖² without the intercept."""
     d = len(v)
     lam, ww = v.dtype.type(at.lam), v.dtype.type(0)
     for k in range(d):
@@ -149,7 +151,7 @@ def gradient(at, X, v, g):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def direction(pairs, c, g, p):  # type: ignore[no-untyped-def]
-    """p = H g, algorithm 4."""
+    """p = H g, algorithm 4 of Schraudolph et al. 2007."""
     n, places = pairs.held[c], pairs.rho.shape[1]
     for k in range(len(p)):
         p[k] = g[k]
@@ -181,7 +183,7 @@ def add(a, x, p):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def remember(pairs, at, X, after):  # type: ignore[no-untyped-def]
-    """The pair of this visit, if it is safe to divide by its sᵀy."""
+    """Store the pair of this visit if it is safe to divide by its sᵀy."""
     c = at.c
     q = pairs.next[c]
     s, y = pairs.S[c, q], pairs.Y[c, q]

@@ -1,16 +1,16 @@
-"""How an iterate moves: the one verb the stochastic loop asks of a metric.
+"""How an iterate moves: `move` is the only method of a metric that the stochastic loop calls.
 
-A visit has computed the slope of its example.  What follows depends on what is known of the
-Hessian, and is the metric's own:
+At each visit the loop computes the slope of the example.  The step that follows depends on the
+approximation of the Hessian, and is made by the metric:
 
     scale, b = move(metric, at, loss, X, v, scale, b)        w = scale v, moved in place
 
-`Fixed` is plain descent, in whatever coordinates a static curvature has chosen; secant.py holds
-diagonals that change on the way (SGD-QN), lbfgs.py a memory of secant pairs (oLBFGS).  A new one is
-a frozen dataclass with `start`, which returns a NamedTuple of arrays, one row a class, with `move`.
+`Fixed` is gradient descent in the coordinates of a static curvature; secant.py has diagonals that
+change during the fit (SGD-QN), lbfgs.py a memory of secant pairs (oLBFGS).  A new metric is a
+frozen dataclass with `start`, which returns a NamedTuple of arrays, one row per class, with `move`.
 
-The numbers of a metric are part of the fit's state: `start` is called once, and every later pass,
-or call of partial_fit, goes on with them.
+The numbers of a metric are part of the state of a fit: `start` is called once, and every later
+pass, or call of partial_fit, continues with them.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -26,9 +26,9 @@ SMALLEST_SCALE = 1e-6  # below this the scale is folded into v
 
 
 class At(NamedTuple):
-    """Where the loop stands: a class at one of its examples.
+    """The current visit: a class at one of its examples.
 
-    Numbers only: arrays handed down at every visit would be counted up and down each time.
+    Numbers only: arrays passed at every visit would cost reference counting each time.
     """
 
     c: int  # the class
@@ -53,7 +53,7 @@ class Metric(Protocol):
 class Fixed(NamedTuple):
     """Static coordinates: v <- (1 - eta lam) v - e z, e = min(eta c_i, cap_i) y F'(z).
 
-    There is nothing to remember, so that settings and state are one.
+    It has no state, so the settings serve as the state.
     """
 
     def start(self, n_classes: int, dim: int, dtype: Any, loss: MarginLoss, lam: float) -> "Fixed":

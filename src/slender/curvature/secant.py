@@ -1,12 +1,12 @@
-"""SGD-QN's metric: a diagonal learned from secant pairs on the way (BB08 and its correction).
+"""SGD-QN's metric: a diagonal that is learned from secant pairs during the fit.
 
-D is (d,) a class, w the iterate, g_i(w) = y_i F'(z_i) x_i the slope of an example's loss (times its
-weight).  Every visit
+D is (d,) for each class, w is the iterate, g_i(w) = y_i F'(z_i) x_i is the gradient of an example's
+loss (times its weight).  Every visit makes the step
 
     w <- w - eta_t D g_i(w)
 
-and every T visits, where work of size d is a small share of the whole, the weight decay and the
-refresh of D.
+and every T visits the weight decay and the update of D follow, so that their work, of size d, is a
+small share of the whole.
 
 The corrected algorithm (Bordes, Bottou, Gallinari 2009; erratum 2010), `Secant`: eta_t = 1, D holds
 the rate itself and starts at 1/(lam t0).
@@ -15,28 +15,29 @@ the rate itself and starts at 1/(lam t0).
     r_k = lam + [g_j(w) - g_j(w1)]_k / [w - w1]_k  at the next example j, held to [lam/10, 100 lam]
     1/D_k += (visits since the last refresh) r_k   nothing where the slope of j did not change
 
-A coordinate that did not move, w_k = w1_k, has r = lam if x_jk = 0 and 101 lam if not.  Where rows
-have no zeros, that ratio says little of feature k: another example moved w, so that it has either
-sign, whatever the units of the feature, and r is lam/10 or 100 lam as chance will have it.
-`gauss_newton` takes the secant of j's score s_j instead, which gives the diagonal of j's Hessian
-(an option of the compiler in Bottou's later code):
+A coordinate that did not move, w_k = w1_k, has r = lam if x_jk = 0 and 101 lam if not.  If rows
+have no zeros, this ratio says little about feature k: other examples have moved w, so the ratio can
+have either sign, for any units of the feature, and r is lam/10 or 100 lam by chance.
+`gauss_newton` uses the secant of the score s_j of j instead, which gives the diagonal of the
+Hessian of j (a compile-time option in Bottou's later code):
 
     r_k = lam + x_jk² (slope of j's loss in s_j at w - that at w1) / (s_j at w - s_j at w1)
 
-The slides (2008), `Slides`: eta_t = 1/(t + t0), D starts at 1/lam.  At visits T, 2T, ...
+Bordes and Bottou 2008, `Slides`: eta_t = 1/(t + t0), D starts at 1/lam.  At visits T, 2T, ...
 
     w1 <- w;  w <- w - eta_t D g_i(w);  w <- w - eta_t T lam D w
     D_k <- D_k + 2/t (u_k - D_k),   u_k = [w - w1]_k / [g_i(w) - g_i(w1) + lam (w - w1)]_k
 
-What the slides leave undefined: u = 0/0 leaves D_k alone; the penalty alone gives u = 1/lam, and
-convexity nothing above it, so that a u above 1/lam, or a negative one (the decay moved the weight
-against its example), is taken as 1/lam; below 1/(100 lam) it is held there, as in 2009.  On dense
-rows most ratios are held so.  `clip=False` takes them as they come; what cannot be divided leaves
-D_k alone.
+Cases that they leave undefined: u = 0/0 leaves D_k unchanged.  The penalty alone gives
+u = 1/lam, and by convexity u cannot be larger; so a u above 1/lam, or a negative one (the decay
+moved the weight against its example), counts as 1/lam.  A u below 1/(100 lam) counts as 1/(100
+lam), as in 2009.  On dense rows most ratios are clipped in this way.  `clip=False` uses the ratios
+as they are; a division by 0 leaves D_k unchanged.
 
-Departures: the decay never turns a weight's sign (T lam D > 1 gives 0); the intercept is one more
-coordinate, beta, whose r has no lam; with an automatic t0 a step is held to the loop's cap over the
-largest D; visits are counted through the whole fit, where the original begins a count each pass.
+Departures from both: the decay never changes the sign of a weight (T lam D > 1 gives 0); the
+intercept is one more coordinate, beta, whose r has no lam; with an automatic t0, a step is at most
+the loop's cap divided by the largest D; visits are counted over the whole fit, whereas the original
+starts counting again in each pass.
 """
 
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ UNMOVED = 101.0  # r of a coordinate that its example has and that did not move
 
 @dataclass(frozen=True)
 class Secant:
-    """The corrected algorithm's settings."""
+    """Settings of the corrected algorithm."""
 
     t0: float
     period: int  # T
@@ -75,7 +76,7 @@ class Secant:
 
 @dataclass(frozen=True)
 class Slides:
-    """The settings of 2008; t0 is in the loop's eta_t."""
+    """Settings of the algorithm of 2008; t0 is part of the loop's eta_t."""
 
     period: int  # T
     clip: bool = True  # hold the ratios
@@ -101,7 +102,7 @@ def _diagonals(n_classes: int, dim: int, dtype: Any, first: float, period: int) 
 
 
 class Accumulated(NamedTuple):
-    """1/D adds up curvature: the corrected algorithm."""
+    """The corrected algorithm: 1/D is a sum of curvatures."""
 
     D: NDArray[Any]  # (C, d)
     D_b: NDArray[np.float64]  # (C,) of the intercept
@@ -136,7 +137,7 @@ class Accumulated(NamedTuple):
 
 
 class Averaged(NamedTuple):
-    """D is a running mean of secant ratios: the slides of 2008."""
+    """The algorithm of 2008: D is a running mean of secant ratios."""
 
     D: NDArray[Any]  # (C, d)
     D_b: NDArray[np.float64]  # (C,)
@@ -172,7 +173,7 @@ class Averaged(NamedTuple):
 
 @register_jitable
 def pull(metric, at):  # type: ignore[no-untyped-def]
-    """e of w <- w - e D x.  xᵀD x <= top ‖x‖², so that cap / top cannot overshoot either."""
+    """e of w <- w - e D x.  Since xᵀD x <= top ‖x‖², a step of cap / top cannot overshoot."""
     return min(at.eta * at.weight, at.cap / metric.top[at.c]) * at.y * at.slope
 
 
@@ -260,7 +261,7 @@ def average(metric, at, loss, X, v, b):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def ratio(moved, change, least, most, D):  # type: ignore[no-untyped-def]
-    """u = moved / change, held to [least, most] unless that is everything; D where it is 0/0."""
+    """u = moved / change, clipped to [least, most] if these are finite; D if it is 0/0."""
     if change == 0.0:
         return D if moved == 0.0 or most == np.inf else most
     u = moved / change

@@ -39,8 +39,8 @@ class SGDQNClassifier(StochasticClassifier):
         curvature r of each feature, held between lam/10 and 100 lam, adds up in the inverse of its
         rate.  r is Δg/Δw, feature by feature; "gauss_newton" takes the diagonal of one example's
         Hessian, which is the better estimate on dense rows (there, "corrected" is ahead of SGD only
-        where lam is tiny).  "2008" is the algorithm of Bordes and Bottou's slides: the rate is D/(t
-        + t0), D a running mean of the ratios Δw/Δg.  The slides do not say how to average wild
+        where lam is tiny).  "2008" is the algorithm of Bordes and Bottou 2008: the rate is D/(t
+        + t0), D a running mean of the ratios Δw/Δg.  They do not say how to average extreme
         ratios: 0/0 leaves D unchanged, a negative ratio or one above 1/lam, the ratio of the
         penalty alone, counts as 1/lam, one below 1/(100 lam) as that.  "2008_literal" averages all
         ratios as they are, even where this fails.
