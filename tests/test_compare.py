@@ -257,13 +257,6 @@ def test_resume_does_not_mix_in_fits_of_other_names(here, compare):
     assert err.count("\n") == 1
 
 
-def test_options_have_a_second_name(here, compare):
-    words = (*QUICK, "--opt", "sgd", "--json", "-")
-    one = results_of(compare(*words, "--lam", 0.1, "--step", 0.2, "--passes", 3))
-    other = results_of(compare(*words, "--mu", 0.1, "--init-lr", 0.2, "--epochs", 3))
-    assert other["fits"][0]["options"] == one["fits"][0]["options"]
-
-
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(here):
     command = [*SLENDER, "compare"]

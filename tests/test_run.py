@@ -214,6 +214,12 @@ def test_the_same_seed_gives_the_same_run(here, run):
     assert first["curve"] != other["curve"]
 
 
+def test_the_penalty_has_a_second_name(here, run):
+    words = ("--dataset", "data", "--opt", "bcfw", "--passes", 2, "--json", "-")
+    one, other = (results_of(run(*words, flag, 0.1)) for flag in ("--lam", "--mu"))
+    assert other["options"] == one["options"]
+
+
 def test_for_people(here, run):
     code, out, err = run("--dataset", "data", "--opt", "bcfw", "--passes", 2, "--exact")
     assert (code, err) == (0, "")

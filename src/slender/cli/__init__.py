@@ -31,11 +31,11 @@ from .path import BY_PENALTY, path
 from .predict import predict
 from .run import run
 from .score import score
-from .settings import Choice, with_settings
+from .settings import OneOf, with_settings
 from .wording import flags, in_options
 
 Command = Callable[..., None]
-CHOICES: dict[Command, Choice] = {fit: BY_METHOD, path: BY_PENALTY}
+CHOICES: dict[Command, OneOf] = {fit: BY_METHOD, path: BY_PENALTY}
 # The commands whose options come from a constructor.
 OFFERS: dict[Command, Callable[[Command, list[str]], Command]] = {
     **{command: choice.offered for command, choice in CHOICES.items()},

@@ -12,8 +12,8 @@ from .settings import settings_of, with_settings
 
 PANEL = "Optimiser"
 of_optimiser: Any = partial(typer.Option, rich_help_panel=PANEL)
-# Names of the same options in the exercise sheet these commands come from (AIMS in NOTATION.md).
-SECOND_NAMES = {"lam": "--mu", "step": "--init-lr", "passes": "--epochs"}
+# Of `slender run`: the name in the exercise sheet that it comes from (AIMS in NOTATION.md).
+SECOND_NAMES = {"run": {"lam": "--mu"}}
 
 OPT = of_optimiser(help="gd, sgd, sgd-ovr, sgdqn, olbfgs, slnd, larank or bcfw.")
 Obj = Annotated[
@@ -39,5 +39,6 @@ Preprocess = Annotated[
 
 def with_experiment(command: Callable[..., None], arguments: list[str]) -> Callable[..., None]:
     """The command with every option of an experiment."""
-    settings = settings_of("lab.optimisers", "Options", SECOND_NAMES)
+    second_names = SECOND_NAMES.get(command.__name__)
+    settings = settings_of("lab.optimisers", "Options", second_names)
     return with_settings(command, settings, PANEL)

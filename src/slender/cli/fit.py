@@ -7,12 +7,12 @@ import typer
 
 from ..registry import METHODS
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data
+from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
 from .output import check_outputs, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
-from .settings import Choice
+from .settings import OneOf
 
-BY_METHOD = Choice("--method", "logistic", METHODS)
+BY_METHOD = OneOf("--method", "logistic", METHODS)
 
 LAST = 5  # accuracies on --val that the summary shows
 
@@ -37,8 +37,6 @@ def fit(
 ) -> None:
     """Fit a linear classifier and write it to a model file."""
     check_outputs(out, json)
-    if val_y is not None and val is None:
-        raise ValueError("--val-y without --val; give the rows as well")
     model = METHODS[method].load()(**settings)
 
     from ..files import read_dataset
@@ -46,12 +44,7 @@ def fit(
     from ..model import save_model
 
     data = read_dataset(X, y)
-    watched = None if val is None else read_dataset(val, val_y, "test", data[0].shape[1])
-    if watched is not None and watched[0].shape[1] != data[0].shape[1]:
-        raise ValueError(
-            f"--val has {watched[0].shape[1]} features but X has {data[0].shape[1]}; "
-            "give rows of the same kind"
-        )
+    watched = read_val(val, val_y, "test", data[0].shape[1])
     ending = Ending()
     with _bar(f"fit {method}", model, quiet) as advance:
         interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)

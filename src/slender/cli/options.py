@@ -90,3 +90,19 @@ def _between(lowest: str, highest: str, number: str) -> list[float]:
     if not (0 < low < high < math.inf and n > 1):
         raise ValueError
     return [low * (high / low) ** (k / (n - 1)) for k in range(n)]
+
+
+def read_val(val: Path | None, val_y: Path | None, part: str, n_features: int) -> Any:
+    """(X, y) of --val and --val-y, or of a part of a folder; None if they are not given."""
+    if val is None:
+        if val_y is not None:
+            raise ValueError("--val-y without --val; give the rows as well")
+        return None
+    from ..files import read_dataset
+
+    X, y = read_dataset(val, val_y, part, n_features)
+    if X.shape[1] != n_features:
+        raise ValueError(
+            f"--val has {X.shape[1]} features but X has {n_features}; give rows of the same kind"
+        )
+    return X, y

@@ -8,12 +8,12 @@ import typer
 
 from ..registry import PROBES
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Labels, ModelOut, Plot, Quiet, Rows, Threads, ValY, of_data
+from .options import Json, Labels, ModelOut, Plot, Quiet, Rows, Threads, ValY, of_data, read_val
 from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
-from .settings import Choice
+from .settings import OneOf
 
-BY_PENALTY = Choice("--penalty", "l2", PROBES)
+BY_PENALTY = OneOf("--penalty", "l2", PROBES)
 HELD_OUT = 0.1  # share of the rows, if nothing else is said
 L2 = {"C": ("C", ".3g")}  # heading -> name in a record, format
 TRACE = {
@@ -161,18 +161,9 @@ def _validation(
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise ValueError(f"{' and '.join(names)} exclude each other; give one of them")
-    if val_y is not None and val is None:
-        raise ValueError("--val-y without --val; give the rows as well")
-    if val is not None:
-        from ..files import read_dataset
-
-        rows, labels = read_dataset(val, val_y, "val", n_features)  # of a folder, never its test
-        if rows.shape[1] != n_features:
-            raise ValueError(
-                f"--val has {rows.shape[1]} features but X has {n_features}; "
-                "give rows of the same kind"
-            )
-        return (rows, labels), f"{val}, {rows.shape[0]:,} rows"
+    held_out = read_val(val, val_y, "val", n_features)  # of a folder, never its test part
+    if held_out is not None:
+        return held_out, f"{val}, {held_out[0].shape[0]:,} rows"
     if cv is not None:
         if cv < 2:
             raise ValueError(f"--cv {cv}: a cross-validation has at least two folds")

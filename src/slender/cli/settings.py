@@ -113,7 +113,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-class Choice(NamedTuple):
+class OneOf(NamedTuple):
     """An option that chooses the estimator, and with it the other options."""
 
     flag: str

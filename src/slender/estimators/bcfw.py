@@ -101,10 +101,10 @@ class BCFWClassifier(SVMClassifier):
         """Fit from W = 0, until the gap is at most `tol` or after `passes` passes."""
         self._check()
         examples = self._read_examples(X, y, sample_weight)
-        if self.batch_size is not None and self.batch_size > examples.n:
+        if self.batch_size is not None and self.batch_size > examples.n_active:
             raise ValueError(
-                f"batch_size={self.batch_size} is more than the {examples.n} training rows; "
-                f"use at most {examples.n}, or None"
+                f"batch_size={self.batch_size} is more than the {examples.n_active} training rows; "
+                f"use at most {examples.n_active}, or None"
             )
         clock = Clock()
         with clock:
@@ -114,7 +114,7 @@ class BCFWClassifier(SVMClassifier):
             problem = SVMProblem(
                 form=Multiclass(examples.y),
                 rows=rows,
-                U=examples.weight / (examples.total * self.lam),
+                U=examples.w / (examples.w.sum() * self.lam),
                 sq=sq + bias**2,
                 bias=bias,
                 n_rows=len(self.classes_),

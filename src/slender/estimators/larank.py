@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Examples
 from ..rows import as_rows, stack
 from ..solvers.duality import SVMProblem, row_squares
 from ..solvers.larank import LaRank
@@ -12,7 +13,7 @@ from ..solvers.larank_sweep import Rules
 from ..solvers.loop import Clock, Ending
 from ..solvers.patterns import Patterns, chosen, empty, joined, support
 from ..solvers.svm_forms import Binary, Form, Multiclass
-from .svm import Examples, SVMClassifier
+from .svm import SVMClassifier
 from .validation import check_positive, check_same_classes, generator
 
 
@@ -172,8 +173,8 @@ class LaRankClassifier(SVMClassifier):
             self._advance(fresh, patterns, 0, 1)
             return self
         kept, old = self._support()
-        self._n_seen += fresh.n
-        self._total_seen += fresh.total
+        self._n_seen += fresh.n_active
+        self._total_seen += float(fresh.w.sum())
         self._advance(_joined(kept, fresh), joined(old, patterns), len(kept.y), 1)
         return self
 
@@ -183,7 +184,7 @@ class LaRankClassifier(SVMClassifier):
         kept = support(patterns)
         rows = as_rows(examples.rows.gather(kept).matrix())
         return (
-            Examples(rows, examples.y[kept], examples.weight[kept]),
+            Examples(rows, examples.y[kept], examples.w[kept]),
             chosen(patterns, kept),
         )
 
@@ -200,7 +201,7 @@ class LaRankClassifier(SVMClassifier):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _begin(self, examples: Examples) -> None:
-        self._n_seen, self._total_seen = examples.n, examples.total
+        self._n_seen, self._total_seen = examples.n_active, float(examples.w.sum())
         self._bias: float | None = None
         self._rng = generator(self.random_state)
         self._clock = Clock()
@@ -218,12 +219,12 @@ class LaRankClassifier(SVMClassifier):
             problem = SVMProblem(
                 form=form,
                 rows=examples.rows,
-                U=self.C * examples.weight,
+                U=self.C * examples.w,
                 sq=sq + self._bias**2,
                 bias=self._bias,
                 n_rows=self._n_rows,
                 lam=1.0 / (self._total_seen * self.C),
-                whole=self._n_seen == examples.n,
+                whole=self._n_seen == examples.n_active,
             )
             rules = Rules(
                 self.tau,
@@ -233,7 +234,7 @@ class LaRankClassifier(SVMClassifier):
                 bool(self.skip_bound),
                 bool(self.reprocess),
             )
-            visits = np.flatnonzero(examples.weight)
+            visits = np.flatnonzero(examples.w)
             visits = visits[visits >= n_kept]
             solver = LaRank(problem, rules, self.tol, bool(self.active), patterns, visits)
             state = solver.init(self._rng)
@@ -260,4 +261,4 @@ class LaRankClassifier(SVMClassifier):
 def _joined(a: Examples, b: Examples) -> Examples:
     everything = np.arange(b.rows.shape[0])
     rows = stack([a.rows.gather(np.arange(a.rows.shape[0])), b.rows.gather(everything)])
-    return Examples(rows, np.concatenate([a.y, b.y]), np.concatenate([a.weight, b.weight]))
+    return Examples(rows, np.concatenate([a.y, b.y]), np.concatenate([a.w, b.w]))

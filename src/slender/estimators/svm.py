@@ -1,14 +1,14 @@
 """What the two SVM estimators share: reading data, the duality gap, keeping the model."""
 
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from ..data import Examples
 from ..notices import warn
-from ..rows import Rows
 from ..solvers.loop import Clock, Ending, Record, Solver, run
 from .linear import LinearClassifier
 from .validation import (
@@ -19,24 +19,6 @@ from .validation import (
     read_sample_weight,
     row_weights,
 )
-
-
-class Examples(NamedTuple):
-    """Rows, their classes and how much each counts."""
-
-    rows: Rows
-    y: NDArray[np.int32]  # (n,)
-    weight: NDArray[np.float64]  # (n,)
-
-    @property
-    def n(self) -> int:
-        """Number of rows of positive weight."""
-        return int(np.count_nonzero(self.weight))
-
-    @property
-    def total(self) -> float:
-        """Σ c_i: the number of rows, counted with their weights."""
-        return float(self.weight.sum())
 
 
 class SVMClassifier(LinearClassifier):
@@ -85,7 +67,7 @@ class SVMClassifier(LinearClassifier):
         """The value of the constant column: the weighted root mean square norm of the rows."""
         if not self.fit_intercept:
             return 0.0
-        shares = examples.weight / examples.total
+        shares = examples.w / examples.w.sum()
         return float(np.sqrt(shares @ np.where(shares > 0.0, sq, 0.0)) or 1.0)
 
     def _run(self, solver: Solver[Any], state: Any, most: int, clock: Clock) -> Ending:

@@ -16,7 +16,6 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..estimators.validation import check_choice, check_positive
 from ..labels import ClassIndex
@@ -98,7 +97,8 @@ class Problem(NamedTuple):
 
     name: str
     loss: str
-    objective: Callable[..., float]  # (loss, X, class_index, W, b, lam, of_intercept)
+    # (loss, X, y, W, b, lam, of_b): y are class indices, of_b lam is the penalty of the intercepts
+    objective: Callable[..., float]
 
     def with_loss(self, loss: str | None) -> "Problem":
         """The same with another loss; None: as it is."""
@@ -130,34 +130,17 @@ class Optimiser(NamedTuple):
 # -- what there is ---------------------------------------------------------------------------------
 
 
-def _all_classes(
-    loss: str,
-    X: Any,
-    class_index: NDArray[np.int32],
-    W: NDArray[Any],
-    b: NDArray[Any],
-    lam: float,
-    of_intercept: float = 0.0,
-) -> float:
+def _all_classes(loss: str, X: Any, y: Any, W: Any, b: Any, lam: float, of_b: float) -> float:
     W, b = two_rows(W, b)
-    ones = np.ones(len(class_index))
-    value = multiclass(MULTICLASS_LOSSES[loss], as_rows(X), class_index, W, b, ones, lam)
-    return value + 0.5 * lam * of_intercept * float(b @ b)
+    value = multiclass(MULTICLASS_LOSSES[loss], as_rows(X), y, W, b, np.ones(len(y)), lam)
+    return value + 0.5 * lam * of_b * float(b @ b)
 
 
-def _class_by_class(
-    loss: str,
-    X: Any,
-    class_index: NDArray[np.int32],
-    W: NDArray[Any],
-    b: NDArray[Any],
-    lam: float,
-    of_intercept: float = 0.0,
-) -> float:
-    ones = Weights(np.ones(len(class_index)), np.ones(len(W)), np.ones(len(W)))
-    labels = ClassIndex(class_index, int(len(W) == 1))
+def _class_by_class(loss: str, X: Any, y: Any, W: Any, b: Any, lam: float, of_b: float) -> float:
+    ones = Weights(np.ones(len(y)), np.ones(len(W)), np.ones(len(W)))
+    labels = ClassIndex(y, int(len(W) == 1))
     value = one_vs_rest(MARGIN_LOSSES[loss], as_rows(X), labels, W, b, ones, lam)
-    return value + 0.5 * lam * of_intercept * float(b @ b)
+    return value + 0.5 * lam * of_b * float(b @ b)
 
 
 SOFTMAX = Problem("multinomial logistic", "cross_entropy", _all_classes)

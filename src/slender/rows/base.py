@@ -139,12 +139,26 @@ class Rows(ABC):
         return out
 
 
-class ChangedRows(Rows):
-    """Rows of another store, changed as they are read: nothing is stored."""
+class DerivedRows(Rows):
+    """Rows made from those of another store as they are read: nothing is stored."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.shape, self.dtype = rows.shape, rows.dtype
+
+    def block_rows(self, out_bytes: int) -> int:
+        return self.rows.block_rows(out_bytes)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.rows.row_bytes
+
+    def release(self) -> None:
+        self.rows.release()
+
+
+class ChangedRows(DerivedRows):
+    """All rows of another store, each changed."""
 
     @abstractmethod
     def changed(self, block: Block) -> Block:
@@ -158,16 +172,6 @@ class ChangedRows(Rows):
 
     def select(self, index: NDArray[np.intp]) -> Block:
         return self.changed(self.rows.select(index))
-
-    def block_rows(self, out_bytes: int) -> int:
-        return self.rows.block_rows(out_bytes)
-
-    @property
-    def row_bytes(self) -> int:
-        return self.rows.row_bytes
-
-    def release(self) -> None:
-        self.rows.release()
 
 
 class ScaledRows(ChangedRows):

@@ -5,18 +5,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Rows
+from .base import DerivedRows, Rows
 from .block import Block
 from .kernel import KernelRows
 
 
-class SubsetRows(Rows):
+class SubsetRows(DerivedRows):
     """Row i is row index[i] of another store."""
 
     def __init__(self, rows: Rows, index: NDArray[np.intp]) -> None:
-        self.rows, self.index = rows, index
+        super().__init__(rows)
+        self.index = index
         self.shape = (len(index), rows.shape[1])
-        self.dtype = rows.dtype
 
     def block(self, lo: int, hi: int) -> Block:
         return self.rows.select(self.index[lo:hi])
@@ -32,13 +32,3 @@ class SubsetRows(Rows):
 
     def scaled(self, scale: NDArray[Any]) -> Rows:
         return SubsetRows(self.rows.scaled(scale), self.index)
-
-    def block_rows(self, out_bytes: int) -> int:
-        return self.rows.block_rows(out_bytes)
-
-    @property
-    def row_bytes(self) -> int:
-        return self.rows.row_bytes
-
-    def release(self) -> None:
-        self.rows.release()
