@@ -11,6 +11,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -179,6 +180,17 @@ def test_a_block_has_one_blas_thread(two, monkeypatch):
     monkeypatch.setattr(threads, "num_threads", lambda: 1)
     seen = []
     as_rows(np.ones((10, 3))).each_block(lambda *_: seen.extend(blas_threads()))
+    assert set(seen) == {1}
+
+
+def test_a_callback_has_one_blas_thread(two):
+    """After a product on many, their waiting would slow down the next pass."""
+    seen, (X, y) = [], load_digits(return_X_y=True)
+
+    def look(record, linear):
+        seen.extend(blas_threads())
+
+    slender.LogisticClassifier(callbacks=look).fit(X[:200], y[:200])
     assert set(seen) == {1}
 
 

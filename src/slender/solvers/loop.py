@@ -123,13 +123,16 @@ def run(
 
     ending: Ending | None = None
     try:
-        while (record := _next(records, clock)) is not None:
-            record = keep(record)
-            # every callback sees every record, also the one at which another asks to stop
-            answers = [call(record, lambda: solver.solution(state)) for call in listed(callbacks)]
-            if any(answers):
-                ending = "stopped"
-                break
+        with one_blas_thread():  # in callbacks too: after a product on many the next pass is slow
+            while (record := _next(records, clock)) is not None:
+                record = keep(record)
+                # every callback sees every record, also the one at which another asks to stop
+                answers = [
+                    call(record, lambda: solver.solution(state)) for call in listed(callbacks)
+                ]
+                if any(answers):
+                    ending = "stopped"
+                    break
     except KeyboardInterrupt:
         if not trace:
             raise
@@ -144,7 +147,7 @@ def run(
 
 
 def _next(records: Iterator[Record], clock: Clock) -> Record | None:
-    with clock, one_blas_thread():
+    with clock:
         return next(records, None)
 
 
