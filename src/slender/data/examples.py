@@ -194,6 +194,11 @@ class Examples:
         each_part(np.full(p.n_classes, float((hi - lo) * d)), products)
         return total
 
+    def times(self, B: NDArray[Any]) -> NDArray[Any]:
+        """X B (n, m) for B (d, m): one more reading of the rows."""
+        self.read.passes += 1.0
+        return self.rows.matmat(np.ascontiguousarray(B))
+
     @property
     def n_active(self) -> int:
         """Rows of positive weight."""

@@ -120,7 +120,7 @@ class RankOne(Solver[RankOneState]):
             start = Factors(*empty, problem.start()[:, -1].astype(np.float64))
         Z = np.zeros((problem.rows.shape[0], 0), dtype)
         if len(start.theta):
-            Z = self._products(start.U)
+            Z = self.problem.examples.times(start.U)
         # the curvature of R is at most half the rows' mean square
         length = 2.0 / max(problem.squares, float(np.finfo(np.float32).tiny))
         here = look(problem, Z, start)
@@ -197,8 +197,7 @@ class RankOne(Solver[RankOneState]):
             return
         at, wide = state.here.at, self.problem.widened()
         U, V = at.U.astype(np.float64), at.V.astype(np.float64)
-        here = look(wide, wide.rows.matmat(U), Factors(U, at.theta, V, at.b))
-        self.problem.examples.read.passes += 1.0  # beside the one that `look` counts
+        here = look(wide, wide.examples.times(U), Factors(U, at.theta, V, at.b))
         proved = self._objective_of(here) - self._gap_of(here, here.cost)
         state.dual = max(state.dual, proved - state.here.cost.own)
 
@@ -320,7 +319,7 @@ class RankOne(Solver[RankOneState]):
         directions = beside(wanted, state.basis)
         if directions.shape[1]:
             state.basis = np.hstack([state.basis, directions])
-            state.Z = np.hstack([state.Z, self._products(directions)])
+            state.Z = np.hstack([state.Z, self.problem.examples.times(directions)])
         M = np.zeros((state.basis.shape[1], r + k), state.basis.dtype)
         M[:s, :r] = atoms.M
         M[:, r:] = state.basis.T @ new.U
@@ -339,10 +338,6 @@ class RankOne(Solver[RankOneState]):
         outside = (1.0 / (c * rest + ridge)).astype(dtype)
         scaled = inside * (1.0 / (np.outer(e, c) + ridge)).astype(dtype) - inside * outside
         return residual * outside + P @ scaled
-
-    def _products(self, U: NDArray[Any]) -> NDArray[Any]:
-        self.problem.examples.read.passes += 1.0
-        return self.problem.rows.matmat(np.ascontiguousarray(U))
 
 
 def lambda1_max(state: RankOneState) -> float:
