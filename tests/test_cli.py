@@ -358,7 +358,7 @@ def test_a_command_works_with_so_many_threads(model, slender, monkeypatch, words
     monkeypatch.setenv("SLENDER_NUM_THREADS", "many")
     code, _, err = slender(*words)
     assert code == 2
-    assert "SLENDER_NUM_THREADS='many' must be a whole number from 1 on\n" in err
+    assert "SLENDER_NUM_THREADS='many' must be a whole number of at least 1\n" in err
 
 
 def test_version_and_bare_command(slender):

@@ -144,11 +144,11 @@ def test_an_error_in_a_sparse_matrix_says_where():
     X = sparse.csr_array(X)
     at = X.indptr[7]
     X.indices[at] = D
-    with pytest.raises(ValueError, match=rf"row 7 names column {D}, but there are {D} columns"):
+    with pytest.raises(ValueError, match=rf"row 7 has column index {D}, but there are {D} columns"):
         SGDClassifier().fit(X, y)
     X = sparse.csc_array(sparse_data()[0])
     X.indices[X.indptr[5]] = -2
-    with pytest.raises(ValueError, match=rf"column 5 names row -2, but there are {N} rows"):
+    with pytest.raises(ValueError, match=rf"column 5 has row index -2, but there are {N} rows"):
         SGDClassifier().fit(X, y)
 
 

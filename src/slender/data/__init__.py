@@ -1,4 +1,4 @@
-"""Everything of length n together: rows, classes, weights; and one verb, `reduce`."""
+"""Examples: rows, classes and weights together, and one operation on all of them, `reduce`."""
 
 from .examples import Examples, Part, Pass, Sample
 

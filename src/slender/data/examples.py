@@ -1,15 +1,15 @@
-"""Examples: rows, their classes, their weights; and one reading of them all, `reduce`.
+"""Examples: rows, their classes and their weights, and one pass over all of them, `reduce`.
 
     sums = examples.reduce(p)
 
-A pass p is settings and no data, so that it can be sent wherever the examples are.  There it makes
-empty sums, `p.start(d, dtype)`, adds one block of examples after the other to them,
-`p.add(sums, part)`, and what several threads have added up is joined by +=.  Nobody else merges
-sums or knows threads, and here alone it is counted how often the rows were read.
+A pass p has settings and no data, so that it can be sent to where the examples are.  There it makes
+empty sums, `p.start(d, dtype)`, and adds one block of examples after the other to them,
+`p.add(sums, part)`; the sums of several threads are joined by +=.  Threads, the merging of sums and
+the count of how often the rows were read are handled here, not in a pass.
 
-A pass with a gradient (C, d) per thread may need more memory than there is (ten thousand classes).
-Then all threads add to one gradient, each to its own classes, from the residuals of a larger block
-that all of them have made.
+One gradient (C, d) per thread may need more memory than there is (ten thousand classes).  Then all
+threads add to the same gradient, each to its own classes, from the residuals of a larger block that
+they have computed together.
 """
 
 from abc import ABC, abstractmethod
@@ -24,9 +24,9 @@ from ..rows import Block, Rows, SubsetRows, map_blocks, one_blas_thread
 from ..rows.cores import num_threads
 from ..rows.threads import PARTS_A_THREAD, each_part
 
-SCRATCH_BYTES = 2**20  # of a product on its way into the gradient
-SUMS_BYTES = 512 * 2**20  # of all threads' gradients together, before they share one
-SHARED_BYTES = 512 * 2**20  # of a block's residuals, and of its rows, where they do
+SCRATCH_BYTES = 2**20  # of a product before it is added to the gradient
+SUMS_BYTES = 512 * 2**20  # of the gradients of all threads together; with more they share one
+SHARED_BYTES = 512 * 2**20  # of the residuals of a block, and of its rows, if they share one
 
 
 class Part(NamedTuple):
@@ -34,16 +34,16 @@ class Part(NamedTuple):
 
     first: int  # the number of its first row
     block: Block
-    y: NDArray[Any]  # class of each row, or the classes it has (rows, C)
+    y: NDArray[Any]  # class of each row, or an indicator of its classes (rows, C)
     w: NDArray[np.float64]
-    columns: dict[str, NDArray[Any]]  # what else is known of each row; a pass may write to it
+    columns: dict[str, NDArray[Any]]  # other values per row; a pass may write to them
 
 
 Sums = TypeVar("Sums")  # those of two parts of the examples are joined by +=
 
 
 class Arrays:
-    """Sums that are several arrays."""
+    """Sums that consist of several arrays."""
 
     def __init__(self, *arrays: NDArray[np.float64]) -> None:
         self.arrays = arrays
@@ -62,7 +62,7 @@ class Pass(ABC, Generic[Sums]):
 
     @property
     def readings(self) -> float:
-        """As how many it counts."""
+        """The number of passes that it counts as."""
         return 1.0
 
     @abstractmethod
@@ -71,15 +71,15 @@ class Pass(ABC, Generic[Sums]):
 
     @abstractmethod
     def add(self, sums: Sums, part: Part) -> None:
-        """One block, while it is in a core's cache."""
+        """Add one block, while it is in the cache of a core."""
 
     def row_bytes(self, dtype: Any) -> int:
-        """The size of what a row is turned into."""
+        """The size of the output per row."""
         return 0
 
 
 class GradientPass(Pass[Sums]):
-    """A pass of two halves, so that threads can share its largest sum, a gradient (C, d)."""
+    """A pass in two halves, so that threads can share its largest sum, a gradient (C, d)."""
 
     n_classes: int
 
@@ -88,15 +88,15 @@ class GradientPass(Pass[Sums]):
 
     @abstractmethod
     def start_part(self, d: int, dtype: Any, parts: int, before: Sums | None = None) -> Sums:
-        """Empty sums for one of so many parts of the rows; `before` are those so far."""
+        """Empty sums for one of `parts` parts of the rows; `before` are the sums so far."""
 
     @abstractmethod
     def residuals(self, sums: Sums, part: Part, out: NDArray[Any]) -> None:
-        """Scores turned into residuals (rows, C), and all sums but the gradient."""
+        """out = the residuals (rows, C); adds to all sums but the gradient."""
 
     @abstractmethod
     def gradient(self, sums: Sums) -> NDArray[Any]:
-        """The gradient among the sums; (C, 0) if none is asked for."""
+        """The gradient among the sums; (C, 0) if none is requested."""
 
     @abstractmethod
     def gradient_bytes(self, d: int, dtype: Any) -> int:
@@ -107,7 +107,7 @@ class GradientPass(Pass[Sums]):
 
 
 class Sample(NamedTuple):
-    """Some rows, dense, and weights that make them stand for all."""
+    """Some rows, dense, with weights that have the same sum as those of all rows."""
 
     X: NDArray[Any]  # (m, d)
     y: NDArray[Any]  # (m,)
@@ -116,7 +116,7 @@ class Sample(NamedTuple):
 
 @dataclass
 class Readings:
-    """How often all rows were read, in whatever arithmetic."""
+    """How often all rows were read, in float32 or float64."""
 
     passes: float = 0.0
 
@@ -159,7 +159,7 @@ class Examples:
         return Part(lo, block, self.y[lo:hi], self.w[lo:hi], columns)
 
     def _share(self, p: GradientPass[Sums]) -> Sums:
-        """The same with one gradient for all threads."""
+        """`reduce` with one gradient for all threads."""
         (n, d), C, dtype = self.rows.shape, p.n_classes, self.rows.dtype
         total = p.start(d, dtype)
         step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
@@ -201,13 +201,13 @@ class Examples:
 
     @property
     def n_active(self) -> int:
-        """Rows of positive weight."""
+        """The number of rows of positive weight."""
         return int(np.count_nonzero(self.w))
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
         """m rows of positive weight, drawn without replacement."""
         active = np.flatnonzero(self.w)
-        index = np.sort(rng.choice(active, m, replace=False))  # in order: kind to memory maps
+        index = np.sort(rng.choice(active, m, replace=False))  # in order: faster for memory maps
         w = self.w[index]
         return Sample(self.rows.dense(index), self.y[index], w * (self.w.sum() / w.sum()))
 
@@ -216,5 +216,5 @@ class Examples:
         return Examples(SubsetRows(self.rows, index), self.y[index], self.w[index])
 
     def widened(self) -> "Examples":
-        """The same in float64; it counts as the same when it is read."""
+        """The same examples in float64; passes over both are counted together."""
         return Examples(self.rows.widened(), self.y, self.w, read=self.read)

@@ -1,4 +1,4 @@
-"""What one reading of the examples adds up: passes for `Examples.reduce` (data/examples.py)."""
+"""Passes over the examples, for `Examples.reduce` (data/examples.py)."""
 
 from .losses import MarginPass, MulticlassPass
 from .moments import GramPass, MomentsPass

@@ -1,11 +1,12 @@
-"""The pairs of a row and a class that bend the objective most.
+"""Doubts: the pairs of a row and a class with the largest curvature.
 
-Where most rows are won, few pairs (i, c) hold most of the curvature h_ic = w_i p_ic (1 - p_ic).
-A pass that is asked for them keeps those of the largest
+Once most rows are classified with certainty, a few pairs (i, c) hold most of the curvature
+h_ic = w_i p_ic (1 - p_ic).  On request, a pass keeps the pairs with the largest score
 
     h_ic ‖x_i‖² / sqrt(a_c),        a_c = Σ_i h_ic
 
-The root is between the pairs that matter most to all (none) and to each class (a_c).
+The square root is a compromise between the pairs that matter most overall (no divisor) and those
+that matter most to their class (divisor a_c).
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from .residuals import FAST, TINY
 
-MORE = 4  # times its share of the pairs is what a part of the rows keeps: some hold more of them
+MORE = 4  # a part of the rows keeps up to this many times its share of the pairs: some have more
 
 
 class Doubts(NamedTuple):
@@ -29,18 +30,18 @@ class Doubts(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which pairs a pass is asked for: the `most` of the largest score."""
+    """Request for the `most` pairs with the largest scores."""
 
     scale: NDArray[np.float64]  # (C,) 1 / sqrt(a_c)
     most: int
 
     def of_part(self, parts: int) -> "Wanted":
-        """What one of so many parts of the rows may keep: rather more than its share."""
+        """What one of `parts` parts of the rows may keep: more than its share."""
         return self._replace(most=min(self.most, -(-MORE * self.most // parts)))
 
 
 class Found(NamedTuple):
-    """Room for pairs and their scores."""
+    """Arrays for pairs and their scores."""
 
     row: NDArray[Any]
     of: NDArray[Any]
@@ -49,7 +50,7 @@ class Found(NamedTuple):
 
 
 class Collector:
-    """The best pairs so far of one thread; `least` is a score that they are known to exceed."""
+    """The best pairs so far of one thread; a new pair must have a score above `least`."""
 
     def __init__(self, wanted: Wanted, least: float = 0.0) -> None:
         self.wanted, self.least = wanted, least
@@ -62,7 +63,7 @@ class Collector:
         self.a = np.zeros(C)
 
     def add(self, R: NDArray[Any], w: NDArray[np.float64], sizes: NDArray[Any], first: int) -> None:
-        """A block's pairs, from its residuals R = w (p - e_y); its first row is row `first`."""
+        """Add the pairs of a block that begins at row `first`, from its residuals w (p - e_y)."""
         scale, done = self.wanted.scale, 0
         while done < len(R):
             done, self.filled = pick(
@@ -72,7 +73,7 @@ class Collector:
                 self._prune()
 
     def merge(self, other: "Collector") -> "Collector":
-        """The pairs of another thread too."""
+        """Add the pairs of another thread."""
         self.a += other.a
         left = other.filled
         while left:  # as much at a time as there is room for
@@ -85,7 +86,7 @@ class Collector:
         return self
 
     def doubts(self) -> Doubts:
-        """What was found, in order."""
+        """The pairs found, in order."""
         self._prune()
         row, of, h, _ = (array[: self.filled] for array in self.found)
         order = np.lexsort((row, of))
@@ -103,7 +104,10 @@ class Collector:
 
 @kernel(fastmath=FAST)
 def pick(R, w, sizes, scale, least, first, done, found, filled, a):  # type: ignore[no-untyped-def]
-    """Pairs above `least` from row `done` of the block on, until there may be no room for more."""
+    """Collect pairs above `least` from row `done` of the block on, until the arrays may be full.
+
+    Returns the next row and the number of pairs in the arrays.
+    """
     for i in range(done, R.shape[0]):
         if filled + R.shape[1] > len(found.row):
             return i, filled

@@ -1,9 +1,9 @@
 """e^x for x <= 0 inside compiled loops.
 
-float32 goes through a polynomial that the compiler turns into vector instructions, which a call of
-the C library's expf prevents: half the time of a softmax over 100 classes.  Its relative error is
-below 2.5e-7 (the classic range reduction x = k ln 2 + r and a polynomial of degree 5 in r,
-coefficients of Cephes).  float64 is left to the C library.
+For float32 it is a polynomial that the compiler turns into vector instructions, which a call of the
+C library's expf prevents: this halves the time of a softmax over 100 classes.  Its relative error
+is below 2.5e-7 (the classic range reduction x = k ln 2 + r and a polynomial of degree 5 in r, with
+the coefficients of Cephes).  For float64 the C library is called.
 """
 
 from math import exp as library_exp
@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-UNDERFLOW = np.float32(-87.0)  # e^x is a denormal number from here on: 1e-38 stands for it
+UNDERFLOW = np.float32(-87.0)  # below this, e^x becomes a denormal number; 1e-38 is used instead
 LOG2_E = np.float32(1.44269504)
 LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
 C5, C4, C3 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)

@@ -1,4 +1,4 @@
-"""Sums of losses: one-vs-rest, and of all classes together."""
+"""Sums of one-vs-rest and of multi-class losses."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +41,7 @@ def sum_of_rows(loss, S, y, w):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class MarginPass(Pass[NDArray[np.float64]]):
-    """Σ_i w_i Σ_c v_ic F(y_ic s_ic), (1,), v_ic being the class's weight of positives or of others.
+    """Σ_i w_i Σ_c v_ic F(y_ic s_ic), (1,); v_ic is class c's weight of positives or of negatives.
 
     `first` is the class index of class row 0, as in labels.py.
     """

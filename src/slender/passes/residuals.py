@@ -1,12 +1,13 @@
-"""A block's scores turned into residuals and losses, one row after the other, in cache.
+"""Residuals and losses from the scores of a block, one row after the other, in cache.
 
-What is small is never a difference of large numbers.  With `others` the sum of exp(s_c - s_top)
-over the classes that are not the row's own, and `all` that sum and the own class's share,
+A small number is never computed as a difference of large ones.  With `others` the sum of
+exp(s_c - s_top) over all classes but the row's own, and `all` that sum plus the own class's term,
 
     1 - p_y = others / all          ln Σ exp s - s_y = log1p(others), if the own class is on top
 
-so that a row which is nearly won keeps all digits of its loss and of its residual p - e_y: in
-float32 1 - p_y and ln(all) would be exactly 0 below 6e-8, and the objective understated.
+so that a row with p_y close to 1 keeps all digits of its loss and of its residual p - e_y.
+Otherwise, in float32, 1 - p_y and ln(all) would be exactly 0 below 6e-8, and the objective too
+small.
 """
 
 import numpy as np
@@ -17,10 +18,10 @@ from .exponential import exp
 
 # What a compiler may do to sums and products here: regroup them and use fused multiply-adds.
 FAST = {"reassoc", "contract", "nsz"}
-TINY = 1e-300  # a weight below it is none
-CHUNK = 512  # classes whose exponentials are summed in the scores' own dtype
+TINY = 1e-300  # a smaller weight counts as 0
+CHUNK = 512  # classes whose exponentials are summed in the dtype of the scores
 
-# What `residuals` adds up over rows: Σ w loss, Σ w ln Σ exp s, and, for what rounding does to them
+# What `residuals` adds up over rows: Σ w loss, Σ w ln Σ exp s, and, for bounds on rounding errors
 # (rounding.py), Σ r, Σ r ‖x‖, Σ r², Σ r² ‖x‖² with r = w (1 - p_y).
 LOSS, LSE, R, R_X, RR, RR_X = range(6)
 N_SUMS = 6
@@ -30,8 +31,8 @@ N_SUMS = 6
 def residuals(S, b, w, y, sizes, g, own, sums):  # type: ignore[no-untyped-def]
     """S <- w (softmax(S + b) - e_y), in place, for weights w and norms `sizes` of the rows.
 
-    g (C,) += Σ w (p - e_y),  own (C,) += Σ over the class's own rows of w (1 - p_y),
-    sums (N_SUMS,) += what is named above.
+    g (C,) += Σ w (p - e_y),  own (C,) += Σ w (1 - p_y) over the rows of each class,
+    sums (N_SUMS,) += the sums named above.
     """
     for i in range(S.shape[0]):
         s, c_y = S[i], y[i]
@@ -41,7 +42,7 @@ def residuals(S, b, w, y, sizes, g, own, sums):  # type: ignore[no-untyped-def]
             top = max(top, s[c])
         s_y = s[c_y]
         e_y = exp(s_y - top)
-        s[c_y] = top - s.dtype.type(200.0)  # next to nothing, and replaced below
+        s[c_y] = top - s.dtype.type(200.0)  # its exponential is negligible, and replaced below
         others = exp_row(s, top)
         everything = others + e_y
         loss = np.log1p(others) if s_y == top else float(top - s_y) + np.log(everything)

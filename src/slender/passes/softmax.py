@@ -1,14 +1,14 @@
-"""Objective and gradient of the softmax, and what else a reading can tell of a point (W, b).
+"""Objective and gradient of the softmax at (W, b), and what else a pass can compute there.
 
 With p_i the softmax of s_i = W x_i + b and w_i the rows' weights,
 
     loss    Σ w_i ( ln Σ_c exp s_ic - s_iy )
     G, g    Σ w_i (p_i - e_y) x_iᵀ  (C, d)  and  Σ w_i (p_i - e_y)  (C,)
     A       Σ w_i ( diag p_i - p_i p_iᵀ ), or its diagonal alone
-    doubts  the pairs of a row and a class that bend the loss most
+    doubts  the pairs of a row and a class with the largest curvature (doubts.py)
 
-A block of rows is turned into scores, residuals and gradient while it is in a core's cache; the
-n x C scores never exist.
+Scores, residuals and gradient of a block are computed while it is in the cache of a core; the
+n x C scores are never stored.
 """
 
 from dataclasses import dataclass
@@ -24,29 +24,29 @@ from .residuals import N_SUMS, curvature_rows, residuals, root_rows
 
 
 class SoftmaxSums:
-    """What is added up, and room for a block on its way."""
+    """The sums, and memory for the scores of a block."""
 
     def __init__(
         self, C: int, d: int, dtype: Any, matrix: bool, collector: Collector | None
     ) -> None:
-        self.sums = np.zeros(N_SUMS)  # as residuals.py names them
+        self.sums = np.zeros(N_SUMS)  # as named in residuals.py
         self.g = np.zeros(C)
-        self.own = np.zeros(C)  # Σ over a class's own rows of w (1 - p_y)
+        self.own = np.zeros(C)  # Σ w (1 - p_y) over the rows of each class
         self.a = np.zeros(C)  # Σ w p (1 - p)
         self.pp = np.zeros((C, C) if matrix else (0, 0))  # Σ w p pᵀ
         self.G = np.zeros((C, d), dtype)
         self.collector = collector
-        self.wanted: Wanted | None = None  # of all parts together
+        self.wanted: Wanted | None = None  # from all parts together
         chunk = max(1, SCRATCH_BYTES // max(1, d * self.G.itemsize))
         self.scratch = np.empty((min(C, chunk), d), dtype)
-        # of one block after another: fresh pages for each would cost as much as its softmax
+        # reused for every block: new memory for each would cost as much as its softmax
         self._scores = self._roots = np.empty((0, C), dtype)
         self._outer = np.empty(self.pp.shape, dtype)
 
     def __iadd__(self, other: "SoftmaxSums") -> "SoftmaxSums":
         for name in ("sums", "g", "own", "a", "pp", "G"):
             mine, theirs = getattr(self, name), getattr(other, name)
-            if mine.shape == theirs.shape:  # but for a gradient that all threads share
+            if mine.shape == theirs.shape:  # not a gradient that all threads share
                 mine += theirs
         if other.collector is not None:
             self._whole().merge(other.collector)
@@ -57,7 +57,7 @@ class SoftmaxSums:
         return None if self.collector is None else self._whole().doubts()
 
     def _whole(self) -> Collector:
-        """A collector for all parts, with what this one has."""
+        """The collector for all parts, including the pairs of this one."""
         assert self.collector is not None
         assert self.wanted is not None
         if self.collector.wanted is not self.wanted:
@@ -65,13 +65,13 @@ class SoftmaxSums:
         return self.collector
 
     def scores(self, rows: int) -> NDArray[Any]:
-        """Room for a block's scores."""
+        """Memory for the scores of a block."""
         if len(self._scores) < rows:
             self._scores = np.empty((rows, self._scores.shape[1]), self._scores.dtype)
         return self._scores[:rows]
 
     def add_outer(self, R: NDArray[Any], w: NDArray[np.float64], y: NDArray[np.int32]) -> None:
-        """Σ w p pᵀ, from the residuals R = w (p - e_y)."""
+        """Add Σ w p pᵀ, from the residuals R = w (p - e_y)."""
         if len(self._roots) < len(R):
             self._roots = np.empty_like(R)
         roots = self._roots[: len(R)]
@@ -81,10 +81,10 @@ class SoftmaxSums:
 
 @dataclass(frozen=True)
 class SoftmaxPass(GradientPass[SoftmaxSums]):
-    """At Wᵀ (d, C), contiguous, and b (C,); the examples have a column "sizes" of the rows' norms.
+    """At Wᵀ (d, C), contiguous, and b (C,); the examples need a column "sizes", the row norms.
 
-    `A` asks for its diagonal or for all of it.  Without the gradient it is half a reading, since
-    nothing is multiplied back.
+    `A` requests A or its diagonal.  Without the gradient the pass counts as half, since one of its
+    two products is omitted.
     """
 
     WT: NDArray[Any]
@@ -144,7 +144,7 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
 
 @dataclass(frozen=True)
 class FactoredPass(SoftmaxPass):
-    """W being in factors: the scores are W z_i with z_i the examples' column "Z"."""
+    """For W in factors: the scores are W z_i, where z_i is row i of the column "Z"."""
 
     def scores(self, part: Part, out: NDArray[Any]) -> None:
         np.matmul(part.columns["Z"], self.WT, out=out)

@@ -1,4 +1,4 @@
-"""How far above its minimum a multinomial objective can be: an upper bound, proved.
+"""A proved upper bound on how far a multinomial objective is above its minimum.
 
 Symbols as in multinomial.py; H(q) is the entropy of a distribution q over the classes.
 
@@ -10,7 +10,7 @@ G(q) = Σ w_i (q_i - e_y) x_iᵀ,
 
 (1) is algebra: ln p_ic = s_ic - ln Σ exp s_i and the condition make b and the labels cancel.
 
-A feasible q near p.  p itself misses the condition by g.  Take one tau (C,) for all rows and
+A feasible q near p.  p itself violates the condition by g.  Take one tau (C,) for all rows and
 
     q_i = p_i (1 + eps_i),  eps_i = tau - p_iᵀtau,  tau = -A⁺ g,  A = Σ w_i (diag p_i - p_i p_iᵀ)
 
@@ -20,17 +20,17 @@ With beta = gᵀA⁺g = Σ w_i Σ_c p_ic eps_ic²:
 * KL: (1 + e) ln(1 + e) - e <= e², so the first term of (1) is at most beta.
 * Put r_i = p_i eps_i.  Σ w_i r_i = -g, so G(q) = G - g x̄ᵀ + Σ w_i r_i (x_i - x̄)ᵀ.  As Σ_c r_ic = 0,
   |r_ic| <= ½ Σ|r_i|, hence ‖r_i‖² <= ½ (Σ_c p|eps|)² <= ½ Σ_c p eps², and by Cauchy and Schwarz the
-  last sum has norm at most sigma sqrt(beta/2), sigma² >= the largest eigenvalue of
-  Σ w_i (x_i - x̄)(x_i - x̄)ᵀ; its trace is one.
+  last sum has norm at most sigma sqrt(beta/2), where sigma² is at least the largest eigenvalue of
+  Σ w_i (x_i - x̄)(x_i - x̄)ᵀ, for instance its trace.
 
     P - P*  <=  beta + ( ‖G + lam W - g x̄ᵀ‖ + sigma sqrt(beta/2) )² / (2 lam)                 (2)
 
-The norm in (2) is that of W's gradient in centred coordinates.  b <- b + tau is Newton's step for
-the intercepts alone; after it beta is quadratically small.  Without intercepts there is no
-condition: beta = 0.  (‖∇P‖²/(2 lam) alone is no bound when the intercepts are free.)
+The norm in (2) is that of the gradient in W, in centred coordinates.  b <- b + tau is Newton's step
+for the intercepts alone; after it beta is quadratically small.  Without intercepts there is no
+condition: beta = 0.  (‖∇P‖²/(2 lam) alone is not a bound if the intercepts are free.)
 
-What is left, and many classes.  Where tau solves A tau = -g only nearly, or where A is too large to
-exist (intercepts.py) and tau = 0, the condition is missed by a residual r = g + A tau, Σ_c r_c = 0.
+Inexact tau, and many classes.  If tau solves A tau = -g only nearly, or if A is too large to form
+(intercepts.py) and tau = 0, the condition is violated by a residual r = g + A tau, Σ_c r_c = 0.
 Mix the q above, now q', with one distribution s for all rows:  q_i = (1 - alpha) q'_i + alpha s,
 
     rho = max_c max(r_c, 0) / pi_c      alpha = rho / (1 + rho)      s = (pi - r / rho) / w̄
@@ -46,11 +46,11 @@ with pi_c = Σ_{y_i = c} w_i and w̄ = Σ w_i.  s >= 0 by the choice of rho, Σ 
     P - P*  <=  beta + alpha K + ( ‖∇_W‖ + e )² / (2 lam)                                       (3)
     e = sigma sqrt(beta/2) + alpha ( ‖∇_W‖ + lam ‖W‖ + sigma sqrt(beta/2) + sigma sqrt(max pi) )
 
-(3) needs no matrix, and is linear in r where (2) is quadratic in g: with tau = 0, K being 1 to 100,
-it is tight once rho is 1e-5, which a few steps of the intercepts alone achieve.
+(3) needs no matrix.  It is linear in r, whereas (2) is quadratic in g: with tau = 0 and K between 1
+and 100, it is tight once rho is 1e-5, which a few steps of the intercepts alone achieve.
 
-Rounding (rounding.py) enters r, the gradient's norm and the objective itself.  Also P* >= 0, so P
-is a bound too, and the only one when lam = 0.
+Bounds on rounding errors (rounding.py) are added to r, to the norm of the gradient and to the
+objective.  Since P* >= 0, P is a bound too, and the only one if lam = 0.
 """
 
 from typing import NamedTuple
@@ -64,7 +64,7 @@ from .intercepts import solve
 from .multinomial import Multinomial, Point, sq_norm
 from .rounding import Rounding, none, rounding
 
-MATRIX_ROUNDING = 64.0  # units in the last place of A's entries, sums of outer products
+MATRIX_ROUNDING = 64.0  # error of the entries of A, sums of products, in units in the last place
 
 
 class Certificate(NamedTuple):
@@ -72,25 +72,25 @@ class Certificate(NamedTuple):
 
     gap: float
     exact: float
-    objective: float  # what rounding may have taken from the objective
+    objective: float  # bound on the rounding error of the objective
 
 
 class Slack(NamedTuple):
-    """What intercepts that are not at their best cost the bound: beta + alpha K, and e."""
+    """The terms of (3) that are due to intercepts that are not optimal: beta + alpha K, and e."""
 
     kl: float
     e: float
 
 
 def hopeful(point: Point) -> float:
-    """The bound (3) if the intercepts were at their best.  No bound otherwise."""
+    """The bound (3) if the intercepts were optimal.  Otherwise it is not a bound."""
     if point.lam == 0.0:
         return np.inf
     return sq_norm(point.gradient[:, :-1]) / (2.0 * point.lam)
 
 
 def blurred(problem: Multinomial, point: Point) -> float:
-    """What rounding alone would make of (3), were the gradient zero: no step brings it lower."""
+    """(3) from rounding alone, as if the gradient were zero: no step can make it smaller."""
     off, still = rounding(problem, point), np.zeros(problem.n_classes)
     G = point.lam * float(np.sqrt(sq_norm(point.theta[:, :-1])))
     kl, e = slack(problem, point, Nearest(0.0, still, still), G, off)
@@ -114,15 +114,15 @@ def certify(problem: Multinomial, point: Point) -> Certificate:
 
 
 class Nearest(NamedTuple):
-    """The q' of the best tau to be had at a point, and by how much it misses the condition."""
+    """The q' of the best tau available at a point, and by how much it violates the condition."""
 
     beta: float
     r: NDArray[np.float64]  # (C,)
-    blurred: NDArray[np.float64]  # (C,) what r loses to A's rounding
+    blurred: NDArray[np.float64]  # (C,) error of r from the rounding of A
 
 
 def nearest(problem: Multinomial, point: Point) -> Nearest:
-    """tau = -A⁺ g where A is known and the step is short enough, else 0."""
+    """tau = -A⁺ g if A is known and the step is short enough, else 0."""
     g = point.g - point.g.mean()
     stay = Nearest(0.0, g, np.zeros_like(g))
     if not problem.intercept or point.A is None or not point.A.complete:

@@ -1,4 +1,4 @@
-"""The classes' curvature A = Σ w_i (diag p_i - p_i p_iᵀ), and A⁺ g without decomposing it.
+"""The curvature of the classes, A = Σ w_i (diag p_i - p_i p_iᵀ), and A⁺ g without decomposing A.
 
 A is the Laplacian of a graph whose vertices are the classes: symmetric, A 1 = 0, and
 0 <= A <= 2 diag(A).  So conjugate gradients, preconditioned by its diagonal, solve A tau = -g for
@@ -7,7 +7,7 @@ the intercepts' Newton step, and A itself is needed only as a product:
     A v = p̄ ∘ v - Pᵀ (w ∘ (P v)),    p̄ = Σ w_i p_i
 
 which is two thin products for the softmax P (m, C) of a sample of m rows.  Up to DENSE classes A is
-a matrix; beyond, it never exists.
+stored as a matrix; with more classes it is never formed.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 DENSE = 256  # classes up to which A is formed: n C² more multiply-adds in a pass
-EXACT = 1e-9  # of g: a residual this small is a solution
-NULL = 1e-14  # of the largest: a class whose curvature is below has none
+EXACT = 1e-9  # relative to g: a solution with a residual this small counts as exact
+NULL = 1e-14  # share of the largest curvature: a class with less has none
 
 Vector = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class ClassSample:
 
 @dataclass(frozen=True)
 class ClassDiagonal:
-    """What is left of A where even a sample's P would be too large."""
+    """Only the diagonal of A, if even the P of a sample would be too large."""
 
     complete: ClassVar[bool] = False
     diagonal: Vector
@@ -79,10 +79,10 @@ class ClassDiagonal:
 
 
 def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = None) -> Vector:
-    """A⁺ g by conjugate gradients, to a residual of `tol` times g's; `most` products.
+    """A⁺ g by conjugate gradients, to a residual of `tol` relative to g, in `most` products.
 
-    A common shift of all classes changes nothing but digits: it is taken away.  Classes without
-    curvature, where no intercept helps, stay where they are.
+    A common shift of all classes has no effect and is removed.  Classes without curvature, for
+    which no intercept helps, are left out.
     """
     a = A.diagonal
     free = a > NULL * a.max(initial=0.0)
@@ -95,7 +95,7 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
 
 
 def newton_step(A: ClassCurvature, g: Vector) -> Vector:
-    """A⁺ g as a step: a short one where A is known by its diagonal only."""
+    """A⁺ g as a step: at most 1 per class if only the diagonal of A is known."""
     step = solve(A, g)
     return step if A.complete else np.clip(step, -1.0, 1.0)
 
@@ -103,7 +103,7 @@ def newton_step(A: ClassCurvature, g: Vector) -> Vector:
 def conjugate_gradients(
     product: Callable[[Vector], Vector], g: Vector, inverse: Vector, tol: float, most: int
 ) -> Vector:
-    """x with product(x) = g, nearly; the residual is measured in units of the diagonal."""
+    """Approximate x with product(x) = g; residuals are scaled by `inverse`, an inverse diagonal."""
     x, r = np.zeros_like(g), g.copy()
     z = inverse * r
     v, rz = z.copy(), float(r @ z)

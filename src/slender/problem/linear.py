@@ -1,7 +1,8 @@
-"""A linear model as it is kept: one row of weights a class, and for two classes a single row.
+"""A linear model: one row of weights per class, but a single row for two classes.
 
 A softmax, or Crammer and Singer's SVM, has two rows for two classes.  Only their difference w
-matters to a prediction; of all pairs of rows with that difference the penalty prefers -w/2 and w/2.
+matters for predictions; of all pairs of rows with this difference, -w/2 and w/2 have the smallest
+penalty.
 """
 
 from typing import Any, NamedTuple
@@ -18,14 +19,14 @@ class Linear(NamedTuple):
 
 
 def one_row(W: NDArray[Any], b: NDArray[Any]) -> Linear:
-    """The model of one row a class: of two rows their difference."""
+    """The model from one row per class; two rows are replaced by their difference."""
     if len(W) == 2:
         W, b = W[1:] - W[:1], b[1:] - b[:1]
     return Linear(np.ascontiguousarray(W), np.asarray(b, W.dtype))
 
 
 def two_rows(W: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The way back: a row for each class, also of two."""
+    """The inverse of `one_row`: one row per class, also for two classes."""
     if len(W) == 1:
         W, b = np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
     return W, b

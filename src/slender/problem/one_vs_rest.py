@@ -13,7 +13,7 @@ from ..rows import Rows
 
 
 class Weights(NamedTuple):
-    """How much each example counts, and each class's positives and negatives."""
+    """Weights of the examples, and of the positives and negatives of each class."""
 
     example: NDArray[Any]  # (n,)
     positive: NDArray[np.float64]  # (C,)

@@ -1,21 +1,21 @@
-"""What rounding may have done to the objective and the gradient of a pass: part of every bound.
+"""Bounds on the rounding errors of the objective and the gradient of a pass: part of every proof.
 
-A row's residual w (p - e_y) and loss are off by shares of themselves, since a score's error changes
-p by a share of p: with r = w (1 - p_y), each entry of the residual is off by at most `share` of it,
-the loss by `loss` times r.  Both are measured, not guessed: some rows go through the same softmax
-again from scores made in float64, and the largest errors seen, times SAFETY, are taken.  (A score
-of d products errs by sqrt(d) units in the last place where one product dwarfs the rest, by a fifth
-of one on embeddings: the data decide.)
+The errors of a row's residual w (p - e_y) and loss are relative, since an error of a score changes
+p in proportion to p: with r = w (1 - p_y), each entry of the residual is off by at most `share`
+times the entry, and the loss by `loss` times r.  Both are measured, not guessed: for some rows the
+same softmax is computed again from float64 scores, and the largest errors, times SAFETY, are used.
+(A score of d products is off by sqrt(d) units in the last place if one product is much larger than
+the others, and by a fifth of a unit on embeddings: it depends on the data.)
 
-Errors of different rows are independent but for a mean that does not average out (`bias`: exp and
-log lean one way), so that sums over rows are off by no more than
+Errors of different rows are independent except for a mean that does not average out (`bias`: the
+errors of exp and log favour one sign), so that sums over rows are off by at most
 
     objective   SIGMAS loss sqrt Σ r² + bias Σ r
     gradient    SIGMAS share sqrt Σ 2 r² ‖x‖² + (bias + SUMS eps) Σ r ‖x‖
     g_c         SIGMAS share sqrt(w_max Σ |R_c|) + bias Σ |R_c|                  R = w (p - e_y)
 
-since ‖p - e_y‖² <= 2 (1 - p_y)².  In float64 there is nothing wider at hand: scores err by sqrt(d)
-units (Higham and Mary 2019).
+since ‖p - e_y‖² <= 2 (1 - p_y)².  float64 errors cannot be measured with a wider dtype: scores are
+taken to be off by sqrt(d) units (Higham and Mary 2019).
 """
 
 from typing import Any, NamedTuple
@@ -26,19 +26,19 @@ from numpy.typing import NDArray
 from ..passes.residuals import LOSS, N_SUMS, R_X, RR, RR_X, R, residuals
 from .multinomial import Multinomial, Point
 
-SAFETY = 2.0  # over the largest of many errors
+SAFETY = 2.0  # factor for the largest of many errors
 SIGMAS = 3.0
-SUMS = 0.5  # units in the last place, of what a product's sums over rows lose
-SOFTMAX = 4.0  # the same, of exp, sums and quotients
-PROBED, PROBE_BYTES = 64, 16 * 2**20  # rows looked at; fewer where they are very wide
+SUMS = 0.5  # error of a product's sums over rows, in units in the last place
+SOFTMAX = 4.0  # the same for exp, sums and quotients
+PROBED, PROBE_BYTES = 64, 16 * 2**20  # rows measured; fewer if they are very wide
 CHUNK = 1024  # classes of W widened at a time
-FIRST_ORDER = 0.1  # beyond such an error of the scores shares say nothing
-NOTHING = 1e-6  # of a row's largest residual: entries below it are not looked at,
-UNDERFLOWN = 1e-30  # nor are those that float32's exponential may have cut off
+FIRST_ORDER = 0.1  # with a larger error of the scores, relative errors say nothing
+NOTHING = 1e-6  # share of the largest residual of a row: smaller entries are not measured,
+UNDERFLOWN = 1e-30  # nor are those that the exponential in float32 may have cut off
 
 
 class Rounding(NamedTuple):
-    """What to add to an objective, to the norm of a gradient, and to every class's g."""
+    """Bounds on the errors of an objective, of the norm of a gradient, and of each class's g."""
 
     objective: float
     gradient: float
@@ -46,7 +46,7 @@ class Rounding(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """How far a row's residual and loss are off."""
+    """Relative errors of the residual and the loss of a row, as defined above."""
 
     share: float
     loss: float
@@ -54,12 +54,12 @@ class Shares(NamedTuple):
 
 
 def none(problem: Multinomial) -> Rounding:
-    """The bounds of exact arithmetic."""
+    """The bounds of exact arithmetic: zero."""
     return Rounding(0.0, 0.0, np.zeros(problem.n_classes))
 
 
 def rounding(problem: Multinomial, point: Point) -> Rounding:
-    """At a point of a pass."""
+    """The bounds at a point."""
     W, b = problem.model(point.theta)
     if problem.rows.dtype == np.float64:
         return in_sums(problem, point, shares_of_float64(problem, W, b))
@@ -74,9 +74,9 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
 
 
 def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
-    """What these errors of single rows make of the sums of a pass."""
+    """Bounds on the errors of the sums of a pass, from those of single rows."""
     s, dtype = point.sums, np.finfo(problem.rows.dtype)
-    missed = np.maximum(point.g + 2.0 * point.own, 0.0)  # Σ |R_c|: only its own rows are negative
+    missed = np.maximum(point.g + 2.0 * point.own, 0.0)  # Σ |R_c|: R_c < 0 only in rows of class c
     lost = float(dtype.tiny) * float(problem.sizes.sum(dtype=np.float64))  # to underflow
     turned = SIGMAS * off.share * np.sqrt(2.0 * s[RR_X]) + (off.bias + SUMS * dtype.eps) * s[R_X]
     return Rounding(
@@ -87,7 +87,7 @@ def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
 
 
 def probed(problem: Multinomial) -> NDArray[np.intp]:
-    """Some rows, and those that weigh most."""
+    """The rows to measure: some at regular intervals, and those with the largest w ‖x‖."""
     active = np.flatnonzero(problem.w)
     m = int(np.clip(PROBE_BYTES // (8 * problem.rows.shape[1]), 1, min(PROBED, len(active))))
     evenly = active[np.linspace(0, len(active) - 1, m).astype(np.intp)]
@@ -96,7 +96,7 @@ def probed(problem: Multinomial) -> NDArray[np.intp]:
 
 
 def measured(scores: NDArray[Any], true: NDArray[np.float64], y: NDArray[np.int32]) -> Shares:
-    """Of rows with these scores, which should be the others."""
+    """Errors of the rows with these scores, whose true scores are `true`."""
     if not np.abs(scores - true).max() < FIRST_ORDER:
         return Shares(np.inf, np.inf, np.inf)
     got, loss = _softmax(scores, y)

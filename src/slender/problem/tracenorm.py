@@ -1,14 +1,14 @@
-"""The trace-norm objective (TN12, eq. 4) and how far above its minimum a point can be.
+"""The trace-norm objective (TN12, eq. 4) and a bound on how far a point is above its minimum.
 
     J(W, b) = lambda1 ‖W‖_* + lambda2 ‖W‖² + R(W, b),    R = Σ_i w_i ( ln Σ_c exp s_ic - s_iy )
 
-with s = W x + b and w_i = c_i/n; ‖·‖_* is the sum of singular values.  W = V diag(theta) Uᵀ is held
-in factors, U (d, r) and V (C, r) with orthonormal columns, so that ‖W‖_* = Σ theta.  With
-Z = X U (n, r) in memory the risk costs n r C instead of n d C, and nothing reads X again: it is the
-multinomial problem of the rows z_i (multinomial.py), W being there A = V diag(theta), (C, r).
-X is read for the gradient G = Σ w_i (p_i - e_y) x_iᵀ alone, (C, d), and for X u of a new atom u.
+with s = W x + b and w_i = c_i/n; ‖·‖_* is the sum of singular values.  W = V diag(theta) Uᵀ is
+stored in factors, U (d, r) and V (C, r) with orthonormal columns, so that ‖W‖_* = Σ theta.  With
+Z = X U (n, r) in memory the risk costs n r C instead of n d C and does not read X: it is that of
+the multinomial problem of the rows z_i (multinomial.py) with weights A = V diag(theta), (C, r).  X
+is read only for the gradient G = Σ w_i (p_i - e_y) x_iᵀ, (C, d), and for X u of a new atom u.
 
-Certificate.  For q_i in the simplex with Σ w_i (q_i - e_y) = 0 where there is an intercept, and
+Certificate.  For q_i in the simplex, with Σ w_i (q_i - e_y) = 0 if there is an intercept, and
 G(q) = Σ w_i (q_i - e_y) x_iᵀ, Fenchel's dual of J is, with sigma_j the singular values of G(q),
 
     D(q) = Σ w_i H(q_i) - Σ_j (sigma_j - lambda1)₊² / (4 lambda2)   <=  J*,
@@ -16,15 +16,15 @@ G(q) = Σ w_i (q_i - e_y) x_iᵀ, Fenchel's dual of J is, with sigma_j the singu
 
 since the conjugate of lambda1 ‖·‖_* + lambda2 ‖·‖² at M is dist²(M)/(4 lambda2), dist(M) being the
 Frobenius distance of M from the spectral ball of radius lambda1: the norm of (sigma - lambda1)₊.
-Three liberties make it a bound that can be used:
+Three steps lead from it to a bound that can be computed:
 
 * q = (1 - a) e_y + a q' with a in [0, 1]: then G(q) = a G(q') and H(q) >= a H(q'), by concavity.
-  The best a is found on a line; it is what makes the bound tight for small lambda2, and for
+  The best a is found by a search on [0, 1].  It makes the bound tight for small lambda2; for
   lambda2 = 0 it is min(1, lambda1/sigma_1).
 * without an intercept q' = p.  With one, q' as in certificate.py: G(q') = G - g x̄ᵀ + E with
   ‖E‖ <= e and KL <= beta, by (3) there.
-* dist moves by at most ‖E‖, and <E, W> by at most ‖E‖ ‖W‖; rounding in G is counted in e, that of
-  the risk, and of factors that are orthonormal only nearly, is added.
+* E changes dist by at most ‖E‖, and <G(q'), W> by at most ‖E‖ ‖W‖.  Rounding of G is included in e;
+  that of the risk, and of factors that are only nearly orthonormal, is added.
 
     J - J*  <=  J - max_a [ a (R - beta - <G - g x̄ᵀ, W> - e ‖W‖) - (dist(a G) + a e)²/(4 lambda2) ]
 """
@@ -65,9 +65,9 @@ class Factors(NamedTuple):
 
 
 def raw_intercepts(problem: Multinomial, at: Factors) -> NDArray[np.float64]:
-    """The intercepts that raw rows want, from the scores of the mean row.
+    """The intercepts for raw rows, from the scores of the mean row.
 
-    A shift common to all classes, which changes nothing, is taken away.
+    A shift common to all classes, which has no effect, is removed.
     """
     b = at.b - at.A.astype(np.float64) @ (problem.mean @ at.U).astype(np.float64)
     return b - b.mean() if problem.intercept else np.zeros_like(b)
@@ -92,28 +92,28 @@ def risk_gradient(
 
 
 def singular_values(G: NDArray[Any]) -> NDArray[np.float64]:
-    """All of them, decreasing, from the smaller Gram matrix in float64."""
+    """All singular values, decreasing, from the smaller Gram matrix in float64."""
     small = (G if G.shape[0] <= G.shape[1] else G.T).astype(np.float64)
     return np.sqrt(np.maximum(np.linalg.eigvalsh(small @ small.T)[::-1], 0.0))
 
 
 class Costs(NamedTuple):
-    """What an intercept that is not at its best, and rounding, cost the bound."""
+    """The terms of the bound that are due to intercepts that are not optimal, and to rounding."""
 
     beta: float
     e: float
-    own: float  # of the risk
+    own: float  # rounding error of the risk
     skew: float  # how far the factors are from orthonormal
 
 
 def costs(
     problem: Multinomial, Z: NDArray[Any], at: Factors, point: Point, sigma: NDArray[np.float64]
 ) -> tuple[Costs, Costs]:
-    """At the point of the problem of the z_i, and the same if arithmetic were exact.
+    """The costs at a point of the problem of the z_i, and the same if arithmetic were exact.
 
-    Infinite where nothing can be proved.
+    They are infinite if nothing can be proved.
 
-    Rounding is that of scores made from Z, which is itself a rounded product X U.
+    Rounding is that of scores computed from Z, which is itself a rounded product X U.
     """
     W, b = at.W, raw_intercepts(problem, at)
     if problem.rows.dtype == np.float64:
@@ -175,19 +175,19 @@ def dual_value(
 
 
 class Here(NamedTuple):
-    """What one reading of X tells about a point; nothing of it depends on the penalties."""
+    """What one reading of X gives at a point; none of it depends on the penalties."""
 
     at: Factors
     risk: float
-    G: NDArray[Any]  # (C, d) the risk's gradient, centred
+    G: NDArray[Any]  # (C, d) gradient of the risk, centred
     sigma: NDArray[np.float64]  # its singular values
-    a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the classes' curvature
+    a: NDArray[np.float64]  # (C,) Σ w p (1 - p), the curvature of the classes
     cost: Costs
     exact: Costs  # the same if arithmetic were exact
 
 
 def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
-    """The risk at the best intercepts, and its gradient: X is read once, Z = X U being known."""
+    """The risk at the best intercepts, and its gradient; given Z = X U, X is read once."""
     point = best_intercepts(inner_problem(problem, Z), at)
     at = at._replace(b=point.theta[:, -1].astype(np.float64))
     G, a = risk_gradient(problem, Z, at)
@@ -199,12 +199,12 @@ def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
 def inner_problem(of: Multinomial, Z: NDArray[Any]) -> Multinomial:
     """The multinomial problem of the rows z_i."""
     inner = Multinomial(Examples(DenseRows(Z), of.y, of.w), of.n_classes, of.intercept)
-    inner.examples.columns["sizes"] = of.sizes  # rounding is asked of the rows x_i
+    inner.examples.columns["sizes"] = of.sizes  # rounding depends on the rows x_i
     return inner
 
 
 def best_intercepts(inner: Multinomial, at: Factors) -> Point:
-    """The point with the best intercepts for its W, by Newton steps that read Z only."""
+    """The point with the best intercepts for its W, by Newton steps that read only Z."""
     theta = np.column_stack([at.A, at.b]).astype(inner.rows.dtype)
     point = inner.at(theta, 0.0, second=inner.intercept)
     for _ in range(NEWTON_STEPS if inner.intercept else 0):

@@ -1,7 +1,7 @@
-"""Row stores: whatever X is, a solver sees the same verbs.
+"""Row stores: solvers use the same methods for every format of X.
 
 `as_rows(X)` wraps an array, a memory map, a SciPy sparse matrix or compressed rows; `base.Rows` has
-the verbs of a store, `block.Block` those of some of its rows.
+the methods of a store, `block.Block` those of a block of its rows.
 """
 
 from .base import Rows, blocks

@@ -1,18 +1,18 @@
-"""The verbs of a row store, and the block products every store gets from them.
+"""The methods of a row store, and the products by blocks that every store inherits.
 
     block(lo, hi)    rows lo..hi as a Block (block.py)
-    select(index)    those rows, likewise
-    gather(index)    those rows decoded, as a sample or a mini-batch wants them: dense or CSR
+    select(index)    the rows `index` as a Block
+    gather(index)    those rows decoded, for a sample or a mini-batch: dense or CSR
     dense(index)     those rows as a dense array
-    take(order)      rows a kernel can read, and where each example of `order` lies in them
+    take(order)      rows that a kernel can read, and the position of each example of `order`
     scaled(scale)    the same rows with their columns scaled
-    widened()        the same rows computed in float64, where float32 has no digits left
-    each_block       work on every block, on all cores (threads.py)
-    matmat, rmatmat  X B and Xᵀ G by row blocks, so that nothing is ever widened or copied whole
+    widened()        the same rows computed in float64, if float32 is not accurate enough
+    each_block       calls a function on every block, on all cores (threads.py)
+    matmat, rmatmat  X B and Xᵀ G by row blocks, so that X is never widened or copied as a whole
 
 A kernel reads what `take` returned through `dot(X, i, w)` and `axpy(X, a, i, w)` (kernel.py).
-Rows whose numbers float32 holds exactly (float32, float16, integers of 16 bits) compute in float32,
-all others in float64.
+Rows whose numbers float32 represents exactly (float32, float16, integers of up to 16 bits) are
+computed in float32, all others in float64.
 """
 
 from abc import ABC, abstractmethod
@@ -27,24 +27,24 @@ from .block import Block
 from .kernel import KernelRows
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
-# and its product stay far below the memory a fit may use.
+# and its product stay far below the memory that a fit may use.
 BLOCK_BYTES = 16 * 2**20
 
 
-# Thousands of classes: what a block is multiplied with is read from memory for every block anyway,
-# so that many rows share it, though they leave the cache.
+# With thousands of classes, the matrix that a block is multiplied by is read from memory for every
+# block anyway.  So blocks have many rows, which share it, though they do not stay in cache.
 WIDE_BYTES, FEWEST_ROWS, LARGEST_BYTES = 8 * 2**10, 256, 32 * 2**20
 
 
 def blocks(n: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[tuple[int, int]]:
-    """(lo, hi) over n rows, each block at most `block_bytes` but never less than one row."""
+    """(lo, hi) over n rows, in blocks of at most `block_bytes`, but of at least one row."""
     step = max(1, (block_bytes or BLOCK_BYTES) // max(1, row_bytes))
     for lo in range(0, n, step):
         yield lo, min(lo + step, n)
 
 
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 where it holds every number of the dtype exactly, float64 for all else."""
+    """float32 if it represents every number of the dtype exactly, else float64."""
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
 
 
@@ -56,18 +56,18 @@ class Rows(ABC):
 
     @abstractmethod
     def block(self, lo: int, hi: int) -> Block:
-        """Rows lo..hi in the arithmetic's dtype."""
+        """Rows lo..hi in the dtype of the arithmetic."""
 
     @abstractmethod
     def gather(self, index: NDArray[np.intp]) -> Block:
         """The rows `index`, decoded: a dense block or a CSR one."""
 
     def select(self, index: NDArray[np.intp]) -> Block:
-        """The rows `index`, as `block` has them."""
+        """The rows `index`, in the form that `block` returns."""
         return self.gather(index)
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
-        """Rows a kernel can read, and the place in them of each example of `order`."""
+        """Rows that a kernel can read, and the position in them of each example of `order`."""
         rows = self.gather(order).kernel_rows()
         self.release()
         return rows, np.arange(len(order))
@@ -90,16 +90,16 @@ class Rows(ABC):
         return self.shape[1] * self.dtype.itemsize
 
     def block_rows(self, out_bytes: int) -> int:
-        """Rows of a block, at most, if each is turned into `out_bytes`: what fits in a cache."""
+        """Largest number of rows in a block that stays in cache; `out_bytes` is a row's output."""
         size = max(1, self.row_bytes, out_bytes)
         fewest = min(FEWEST_ROWS, LARGEST_BYTES // size) if size > WIDE_BYTES else 1
         return max(1, threads.CACHE_BYTES // size, fewest)
 
-    def release(self) -> None:  # noqa: B027  (most stores hold nothing to give back)
-        """Give back memory that only speeds up the next read: pages of a mapped file."""
+    def release(self) -> None:  # noqa: B027  (most stores have nothing to release)
+        """Release memory that only speeds up the next read: pages of a mapped file."""
 
     def each_block(self, work: Callable[[int, int, Block], None], out_bytes: int = 0) -> None:
-        """work(lo, hi, block) for every block, on all cores."""
+        """Call work(lo, hi, block) for every block, on all cores."""
         threads.map_blocks(
             self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes
         )
@@ -140,7 +140,7 @@ class Rows(ABC):
 
 
 class DerivedRows(Rows):
-    """Rows made from those of another store as they are read: nothing is stored."""
+    """Rows computed from those of another store when they are read; nothing is stored."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -162,7 +162,7 @@ class ChangedRows(DerivedRows):
 
     @abstractmethod
     def changed(self, block: Block) -> Block:
-        """What becomes of a block."""
+        """The changed block."""
 
     def block(self, lo: int, hi: int) -> Block:
         return self.changed(self.rows.block(lo, hi))
@@ -175,7 +175,7 @@ class ChangedRows(DerivedRows):
 
 
 class ScaledRows(ChangedRows):
-    """Row i is x_i * scale: what a diagonal change of coordinates sees."""
+    """Row i is x_i * scale, for a diagonal change of coordinates."""
 
     def __init__(self, rows: Rows, scale: NDArray[Any]) -> None:
         super().__init__(rows)
@@ -186,7 +186,7 @@ class ScaledRows(ChangedRows):
 
 
 class WidenedRows(ChangedRows):
-    """Rows of float32 arithmetic in float64."""
+    """Rows of a float32 store, computed in float64."""
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)

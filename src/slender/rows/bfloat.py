@@ -1,6 +1,6 @@
-"""bfloat16, the upper half of a float32: NumPy has no such numbers, ml_dtypes and torch have.
+"""bfloat16, the upper half of a float32: a dtype of ml_dtypes and torch that NumPy lacks.
 
-Neither is imported here: whoever gives us such rows has done so.
+Neither package is imported here: a caller who passes such rows has imported it.
 """
 
 import sys
@@ -13,7 +13,7 @@ from .dense import DenseRows
 
 
 def bfloat_bits(X: Any) -> NDArray[np.uint16] | None:
-    """The bits of an array or tensor of bfloat16, which it shares; None for anything else."""
+    """The bits of an array or tensor of bfloat16, sharing its memory; None for anything else."""
     name = str(getattr(X, "dtype", None))
     if name == "torch.bfloat16":
         torch = sys.modules["torch"]
@@ -31,7 +31,7 @@ def widen_bfloat(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
 
 
 class BFloatRows(DenseRows):
-    """Rows of bfloat16 by their bits, widened block by block, never whole."""
+    """Rows of bfloat16, given as bits; widened block by block, never as a whole."""
 
     def __init__(self, bits: NDArray[np.uint16]) -> None:
         super().__init__(bits)

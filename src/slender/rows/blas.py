@@ -1,15 +1,16 @@
-"""A BLAS of one thread, while threads of our own work (threads.py).
+"""A single-threaded BLAS while our own threads work (threads.py).
 
-After a product on many threads OpenBLAS's threads spin for some 20 ms, waiting for the next one;
-work that starts meanwhile shares its cores with them and takes twice as long.
+After a product on many threads, OpenBLAS's threads spin for about 20 ms, waiting for the next one.
+Work that starts in the meantime shares the cores with them and takes twice as long.
 
-A library's number of threads is one for the whole process.  So threads that fit models side by side
-count: the first sets it, the last gives back what was there before.  Where a library stands on
-OpenMP each thread has a number of its own, and gives it back itself.
+The number of threads of a library is a setting of the whole process.  So if several threads fit
+models at the same time, the first sets it and the last restores the previous value.  For a library
+that uses OpenMP, each thread has its own setting and restores it itself.
 
-Nor is BLAS's alarm about invalid values believed.  OpenBLAS 0.3.31's float32 product of a matrix of
-five columns and a vector computes, with AVX-512, also on what a register held before: its result is
-correct, but the processor's flag is set, and NumPy would warn of an invalid value in matmul.
+NumPy's warnings of invalid values in products are suppressed too.  With AVX-512, OpenBLAS 0.3.31's
+float32 product of a matrix with five columns and a vector also computes on what a register held
+before: its result is correct, but the processor's flag is set, and NumPy would warn of an invalid
+value in matmul.
 """
 
 import os
@@ -24,12 +25,12 @@ from threadpoolctl import ThreadpoolController
 
 from .cores import num_threads
 
-Numbers = list[tuple[Any, int]]  # of threads that libraries have
+Numbers = list[tuple[Any, int]]  # libraries and their numbers of threads
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread, for work that alternates between small products and `map_blocks`."""
+    """Limit BLAS to one thread, for work that alternates small products and `map_blocks`."""
     before = _numbers(_libraries(openmp=True))
     limit_this_thread()
     _limit.enter()
@@ -42,32 +43,32 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def start_thread() -> None:
-    """The same for a thread of our own, from its first work to its end."""
+    """The same for one of our own threads, for its whole life."""
     np.seterr(invalid="ignore")
     limit_this_thread()
 
 
 def limit_this_thread() -> None:
-    """One thread for the libraries of which each thread has a number of its own."""
+    """Set one thread for the libraries that have a separate setting in each thread."""
     _set([(library, 1) for library in _libraries(openmp=True)])
 
 
 def openmp_threads() -> int:
-    """For a library that has OpenMP's threads.  GNU's do not survive a fork: it would hang."""
+    """Number of threads for a library that uses OpenMP; 1 after a fork, where GNU's would hang."""
     return 1 if _limit.forked else num_threads()
 
 
 def look_again() -> None:
-    """A library with threads of its own has been loaded."""
+    """To be called after a library with its own threads was loaded."""
     _libraries.cache_clear()
 
 
 class _Limit:
-    """Who asks for one thread, and the numbers before."""
+    """The threads that require a single-threaded BLAS, and the numbers of threads before."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.inside: list[int] = []  # threads, each as often as it entered
+        self.inside: list[int] = []  # threads, each as many times as it entered
         self.before: Numbers = []
         self.forked = False
 
@@ -85,7 +86,7 @@ class _Limit:
                 _set(self.before)
 
     def after_fork(self) -> None:
-        """Of all threads only this one is here; another may have held the lock."""
+        """In the child only this thread exists; another may have held the lock in the parent."""
         self.lock, self.forked = threading.Lock(), True
         entered, self.inside = self.inside, [i for i in self.inside if i == threading.get_ident()]
         if entered and not self.inside:
@@ -104,14 +105,14 @@ def _set(numbers: Numbers) -> None:
 
 
 def _for_any_thread(library: Any) -> None:
-    """From threadpoolctl 3.8 on only the thread that set a number may set the next one."""
+    """Let any thread set a number: in threadpoolctl >= 3.8 only the one that set the last may."""
     if hasattr(library, "clear_controlling_thread"):
         library.clear_controlling_thread(force=True)
 
 
 @cache
 def _libraries(openmp: bool) -> list[Any]:
-    """BLAS on OpenMP, or other.  Means looking through all that is loaded, so once."""
+    """BLAS libraries that use OpenMP, or the others.  Searches all loaded libraries, so cached."""
     found = ThreadpoolController().select(user_api="blas").lib_controllers
     return [
         library

@@ -1,18 +1,18 @@
-"""A block of rows: what every kind can do, so that nobody has to ask which kind it is.
+"""A block of rows: the methods of every kind, so that no other code depends on the kind.
 
     X @ B, G @ X               products, new arrays
-    X.product(B, out)          out = X B, in memory that is there already
+    X.product(B, out)          out = X B, in existing memory
     X.add_product(G, out, scratch)    out += Gᵀ X, likewise
     X.row_squares(), X.column_squares()
     X.times_rows(factor)       row i times factor[i]
     X.scaled(scale)            column j times scale[j]
     X.astype(dtype)            the same rows, computed in another dtype
-    X[lo:hi]                   some of them
+    X[lo:hi]                   some of the rows
     X.first_bad()              the first NaN or infinity
-    X.toarray(), X.matrix()    for those who need the numbers: dense, or as they are
+    X.toarray(), X.matrix()    the numbers: dense, or in the format of the block
     X.kernel_rows()            for a compiled kernel (kernel.py)
 
-A kind stands beside the store that gives it: dense.py, csr.py, codes.py.
+Each kind is in the file of the store that returns it: dense.py, csr.py, codes.py.
 """
 
 from abc import ABC, abstractmethod
@@ -27,18 +27,18 @@ Bad = tuple[int, int, float]  # row, column, value
 
 
 class Block(ABC):
-    """Some rows.  What it gives may share their memory: it is for reading."""
+    """Some rows.  Results may share their memory and must not be written to."""
 
     __slots__ = ("dtype", "shape")
-    __array_ufunc__ = None  # an array on the left leaves the product to us
+    __array_ufunc__ = None  # so that array @ block calls __rmatmul__
 
-    is_sparse: ClassVar[bool] = False  # most numbers are zero, and not held
+    is_sparse: ClassVar[bool] = False  # are most numbers zero, and not stored?
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
     @property
     def nnz(self) -> int:
-        """Numbers held: those that a product touches."""
+        """Number of stored values: those that a product uses."""
         return self.shape[0] * self.shape[1]
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Block(ABC):
         out[:] = self @ B
 
     def add_product(self, G: NDArray[Any], out: NDArray[Any], scratch: NDArray[Any]) -> None:
-        """out += Gᵀ X; `scratch` is like some rows of out: products may be made in it."""
+        """out += Gᵀ X; `scratch` has the shape of some rows of out, and may be overwritten."""
         out += G.T @ self
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Block(ABC):
         """The rows as a dense array."""
 
     def matrix(self) -> Any:
-        """The rows as other libraries take them: a SciPy CSR matrix if sparse, else an array."""
+        """The rows for other libraries: a SciPy CSR matrix if sparse, else an array."""
         return self.toarray()
 
     @abstractmethod
@@ -99,11 +99,11 @@ class Block(ABC):
 
 
 def first_not_finite(values: NDArray[Any]) -> tuple[int, ...] | None:
-    """The place of the first NaN or infinity.  One sum tells that there is none."""
+    """The index of the first NaN or infinity, or None, which a single sum usually shows."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return None
     bad = np.argwhere(~np.isfinite(values))
-    if len(bad) == 0:  # only the sum was too large
+    if len(bad) == 0:  # only the sum overflowed
         return None
     return tuple(bad[0].tolist())

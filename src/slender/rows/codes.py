@@ -1,7 +1,7 @@
-"""Product-quantised rows: a byte for each part of a row, and a codebook of 256 centroids a part.
+"""Product-quantised rows: one byte per part of a row, and a codebook of 256 centroids per part.
 
-X is the matrix of the *reconstructed* rows (TN12, §4.2).  Blocks stay codes and multiply by tables
-(lookup.py); what is gathered for a sample or a mini-batch is decoded.
+X is the matrix of the *reconstructed* rows (TN12, §4.2).  Blocks stay encoded, and their products
+use tables (lookup.py); rows gathered for a sample or a mini-batch are decoded.
 """
 
 from typing import Any
@@ -16,12 +16,12 @@ from .kernel import Dense, KernelRows, Quantised
 from .lookup import accumulate, decode, look_up, multiply, squares
 from .mapped import give_back, mapped_file
 
-BLOCK_ROWS = 16_384  # many for each table made, and few enough that their sums stay in cache
-OUT_BYTES = 64 * 2**20  # of what a block is turned into, at most: ten thousand classes
+BLOCK_ROWS = 16_384  # many, for each table computed, but few enough that their sums stay in cache
+OUT_BYTES = 64 * 2**20  # of the output of a block, at most: limits it with ten thousand classes
 
 
 class CodeBlock(Block):
-    """Some coded rows, each times a factor where `factor` is given."""
+    """Some encoded rows, each times a factor if `factor` is given."""
 
     __slots__ = ("codebooks", "codes", "factor")
 
@@ -80,7 +80,7 @@ class CodeBlock(Block):
         return CodeBlock(self.codes, self.codebooks.astype(dtype), factor)
 
     def first_bad(self) -> Bad | None:
-        return None  # the codebooks were looked at when the matrix was made
+        return None  # the codebooks were checked when the matrix was made
 
     def toarray(self) -> NDArray[Any]:
         out = np.empty(self.shape, self.dtype)
@@ -92,7 +92,7 @@ class CodeBlock(Block):
     def kernel_rows(self) -> KernelRows:
         if self.factor is None:
             return Quantised(self.codes, self.codebooks)
-        return Dense(self.toarray())  # a kernel knows of no factors
+        return Dense(self.toarray())  # kernels do not support factors
 
     def _codebooks(self, operand: NDArray[Any]) -> NDArray[Any]:
         return self.codebooks.astype(operand.dtype, copy=False)
@@ -130,5 +130,5 @@ class CodeRows(Rows):
 
 
 def scaled_codebooks(codebooks: NDArray[Any], scale: NDArray[Any]) -> NDArray[Any]:
-    """Those of rows whose columns are scaled."""
+    """The codebooks of the rows with scaled columns."""
     return codebooks * scale.astype(codebooks.dtype).reshape(len(codebooks), 1, -1)

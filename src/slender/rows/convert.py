@@ -1,4 +1,4 @@
-"""From whatever the caller has to a row store."""
+"""Row stores for the matrices that a caller may pass."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from .dense import DenseRows
 
 
 def as_rows(X: Any) -> Rows:
-    """The row store for X: its own, CSR for sparse matrices, dense for anything array-like."""
+    """The row store of X: its own if it has one, CSR if sparse, dense for anything array-like."""
     if isinstance(X, Rows):
         return X
     if hasattr(X, "as_rows"):
@@ -25,7 +25,7 @@ def as_rows(X: Any) -> Rows:
 
 
 def stack(blocks: list[Block]) -> Rows:
-    """Blocks one below the other, in memory; sparse if one of them is."""
+    """The blocks stacked vertically, in memory; sparse if one of them is."""
     parts = [block.matrix() for block in blocks]
     if any(block.is_sparse for block in blocks):
         return CSRRows(sparse.vstack(parts, format="csr"))

@@ -1,4 +1,4 @@
-"""How many threads to work with: set_num_threads, else SLENDER_NUM_THREADS, else the cores.
+"""The number of threads: set_num_threads, else SLENDER_NUM_THREADS, else the number of cores.
 
 A process in a container, or one of several that share a machine, has fewer cores than the machine.
 """
@@ -10,22 +10,22 @@ from numbers import Integral
 from pathlib import Path
 
 VARIABLE = "SLENDER_NUM_THREADS"
-SHARE = "NUMBA_NUM_THREADS"  # joblib tells its processes with it how to share the cores
-QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, in so many microseconds
+SHARE = "NUMBA_NUM_THREADS"  # set by joblib in its processes, so that they share the cores
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container: CPU time and period, in microseconds
 
 _chosen: int | None = None
 
 
 def num_threads() -> int:
-    """Threads that a fit or a prediction works with."""
+    """The number of threads that a fit or a prediction uses."""
     given = _chosen or _variable(VARIABLE)
     return given or min(limit for limit in (_cpus(), _quota(), _variable(SHARE)) if limit)
 
 
 def set_num_threads(count: int | None) -> None:
-    """Work with so many threads; None: as SLENDER_NUM_THREADS says, else one for each core."""
+    """Set the number of threads; None: SLENDER_NUM_THREADS if set, else one thread per core."""
     if count is not None and not (isinstance(count, Integral) and count > 0):
-        raise ValueError(f"num_threads={count!r} must be a whole number from 1 on, or None")
+        raise ValueError(f"num_threads={count!r} must be a whole number of at least 1, or None")
     global _chosen  # noqa: PLW0603  (one for the process, as its cores)
     _chosen = None if count is None else int(count)
 
@@ -36,13 +36,13 @@ def _variable(name: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or int(text) < 1:
-        what = "must be a whole number from 1 on"
+        what = "must be a whole number of at least 1"
         raise ValueError(f"the environment variable {name}={text!r} {what}")
     return int(text)
 
 
 def _cpus() -> int:
-    """Those that this process may run on."""
+    """The number of cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -50,7 +50,7 @@ def _cpus() -> int:
 
 @cache
 def _quota() -> int | None:
-    """Cores' worth of time that the container has (cgroup v2), rounded up."""
+    """The CPU quota of the container (cgroup v2) in cores, rounded up; None if there is none."""
     try:
         quota, period = QUOTA.read_text().split()
     except (OSError, ValueError):

@@ -12,7 +12,7 @@ from .kernel import CSR, KernelRows
 
 
 class CSRBlock(Block):
-    """Rows of a csr_array, which it shares."""
+    """Rows of a csr_array, whose memory it shares."""
 
     __slots__ = ("X",)
     is_sparse = True

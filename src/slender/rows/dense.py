@@ -13,7 +13,7 @@ from .mapped import give_back, mapped_file
 
 
 class DenseBlock(Block):
-    """Rows of an array, which it shares."""
+    """Rows of an array, whose memory it shares."""
 
     __slots__ = ("X",)
 
@@ -65,14 +65,14 @@ class DenseBlock(Block):
 
 
 class DenseRows(Rows):
-    """Rows of a 2-d array, widened block by block, never whole."""
+    """Rows of a 2-d array, widened block by block, never as a whole."""
 
     def __init__(self, X: NDArray[Any]) -> None:
         self.X = np.asarray(X)  # a memory map becomes a plain view of itself, not a copy
         self.shape = (self.X.shape[0], self.X.shape[1])
         self.dtype = compute_dtype(self.X.dtype)
         self._map = mapped_file(self.X)
-        # A kernel reads these bytes as they are; any others are gathered and widened on demand.
+        # A kernel reads such an array in place; rows of any other are gathered and widened.
         self._readable = self.X.dtype == self.dtype and self.X.flags.c_contiguous
 
     def block(self, lo: int, hi: int) -> DenseBlock:

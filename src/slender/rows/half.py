@@ -1,6 +1,6 @@
 """float16 to float32 through a table of all 65,536 values: many times faster than `astype`.
 
-One thread: blocks of rows are what runs in parallel (threads.py).
+It uses one thread: parallel work is divided into blocks of rows (threads.py).
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a compiled kernel may read: dense, CSR or coded rows, through four verbs.
+"""Rows that a compiled kernel can read: dense, CSR or encoded, through four functions.
 
 dot(X, i, w)        x_iᵀ w
 scores(X, i, W, s)  s = W x_i

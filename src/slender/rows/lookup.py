@@ -3,16 +3,17 @@
     multiply(codes, codebooks, B, out)       out = X B         Algorithm 1, transposed
     accumulate(codes, codebooks, G, out)     out += Gᵀ X       Algorithm 2, transposed
 
-Row i of X is the chain of centroids codebooks[q, codes[i, q]], q = 0, 1, ...  So a product with it
-is a sum of numbers looked up in a table of every centroid's products (Algorithm 1), and a sum of
-rows first adds up what belongs to the same centroid (Algorithm 2).
+Row i of X is the concatenation of the centroids codebooks[q, codes[i, q]], q = 0, 1, ...  So a
+product with it is a sum of numbers from a table of the products with every centroid (Algorithm 1).
+A sum of rows first adds up the coefficients of the same centroid (Algorithm 2).
 
-The order of the loops is for the caches.  A part's table is LANES = 16 columns wide in float32:
-16 KB, and two of them fill the first-level cache; as many columns of the sums of a block's rows
-stay in the second; and codes are turned part by part, GROUP parts (a cache line of a row) at a
-time.  A table is made, used by all rows of the block and forgotten, so that no memory grows with
-the number of parts: making it costs what CENTROIDS rows cost, which is why a block has thousands.
-One thread: blocks are what runs in parallel (threads.py).
+The order of the loops is chosen for the caches.  The table of a part is LANES = 16 columns wide in
+float32: 16 KB, and two of them fill the first-level cache.  As many columns of the sums of a
+block's rows stay in the second-level cache.  Codes are transposed part by part, GROUP parts (a
+cache line of a row) at a time.  A table is computed, used for all rows of the block and discarded,
+so that memory does not grow with the number of parts.  Computing it costs as much as CENTROIDS
+rows, which is why a block has thousands.  The kernels use one thread: parallel work is divided into
+blocks (threads.py).
 """
 
 from typing import Any
@@ -103,7 +104,7 @@ def turn(codes, first, parts, turned):  # type: ignore[no-untyped-def]
     """turned[p, :R] = the codes of part first + p."""
     R, Q = codes.shape
     start = 0
-    if Q % 8 == 0:  # first and parts are, too
+    if Q % 8 == 0:  # then first and parts are multiples of 8, too
         start = R - R % 8
         words, turned_words = codes.view(np.uint64), turned.view(np.uint64)
         for i in range(0, start, 8):
@@ -138,14 +139,14 @@ def turn_words(words, i, k, turned, p, j):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def swap(a, b, shift, mask):  # type: ignore[no-untyped-def]
-    """The upper parts of a for the lower parts of b."""
+    """Swap the upper parts of a and the lower parts of b."""
     t = ((a >> shift) ^ b) & mask
     return a ^ (t << shift), b ^ t
 
 
 @register_jitable
 def fill_table(codebook, columns, table):  # type: ignore[no-untyped-def]
-    """table = codebook columns: every centroid's products.  Four centroids at a time."""
+    """table = codebook columns, the products with every centroid; four centroids at a time."""
     for e in range(0, CENTROIDS, 4):
         x0, x1, x2, x3 = codebook[e], codebook[e + 1], codebook[e + 2], codebook[e + 3]
         t0 = t1 = t2 = t3 = nothing(table)
@@ -161,7 +162,7 @@ def fill_table(codebook, columns, table):  # type: ignore[no-untyped-def]
 
 @register_jitable
 def empty_table(codebook, table, result):  # type: ignore[no-untyped-def]
-    """result = codebookᵀ table: what the centroids collected.  Four columns at a time."""
+    """result = codebookᵀ table, from the sums of every centroid; four columns at a time."""
     size = codebook.shape[1]
     whole = size - size % 4
     for j in range(0, whole, 4):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def mapped_file(X: NDArray[Any]) -> mmap.mmap | None:
-    """The mapping behind a view of np.memmap(mode="r"); any other mode may hold changes."""
+    """The mapping behind a view of np.memmap(mode="r"), else None: other modes may hold changes."""
     base: Any = X
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap) and base.mode != "r":
@@ -18,9 +18,9 @@ def mapped_file(X: NDArray[Any]) -> mmap.mmap | None:
 
 
 def give_back(mapped: mmap.mmap | None) -> None:
-    """Give the pages of a mapped file back.
+    """Release the pages of a mapped file.
 
-    They count as this process's memory until then; the system keeps them in its cache, so that
+    Until then they count as memory of this process.  The system keeps them in its cache, so
     reading them again costs little.
     """
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):

@@ -1,4 +1,4 @@
-"""Rows of norm 1, made so on the fly."""
+"""Rows of norm 1, scaled when they are read."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from .block import Block
 
 
 class NormalisedRows(ChangedRows):
-    """Row i is x_i / ‖x_i‖; a row of zeros stays zero."""
+    """Row i is x_i / ‖x_i‖; all-zero rows stay zero."""
 
     def changed(self, block: Block) -> Block:
         norms = np.sqrt(block.row_squares())

@@ -1,15 +1,15 @@
 """A cache line of numbers as one value, for kernels whose loops LLVM does not vectorise by itself.
 
 A row of LANE_BYTES (16 float32, 8 float64) of a C-contiguous array is loaded, added and stored as
-one vector of the machine, or as several where it has narrower ones.  A plain loop over so few
-numbers is unrolled before it can be vectorised, and its stores may touch what it loads next, so
+one vector of the machine, or as several if its vectors are narrower.  An ordinary loop over so few
+numbers is unrolled before it can be vectorised, and its stores might change what it loads next, so
 numba leaves it scalar: five times slower.
 
     load(A, i)            row i of A, seen as an array of rows of one cache line
     store(A, i, v)
     plus(v, w)            v + w
     times_plus(x, v, w)   x v + w for a number x
-    nothing(A)            zeros of A's kind
+    nothing(A)            zeros, of the dtype of A
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ def _row(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _verb(build: Any) -> Any:
-    """numba's intrinsic, whose calls a type checker would take for calls of `build`."""
+    """numba's `intrinsic`, untyped: a type checker would take its calls for calls of `build`."""
     return intrinsic(build)
 
 
@@ -91,7 +91,7 @@ def times_plus(typingctx: Any, x: Any, v: Any, w: Any) -> Any:
         )
         mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
         every = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), mask)
-        fused = ("contract",)  # one rounding, where the machine has such an instruction
+        fused = ("contract",)  # one rounding, if the machine has such an instruction
         return builder.fadd(builder.fmul(every, args[1], fused), args[2], fused)
 
     return v(x, v, w), generate

@@ -1,8 +1,8 @@
-"""Sparse matrices as users bring them: any of SciPy's formats, checked, as CSR.
+"""Sparse matrices from users: any of SciPy's formats, checked and converted to CSR.
 
-SciPy's compiled code and our kernels trust what a sparse matrix says of itself: an index past the
-last column is a read, or a write, somewhere else in memory.  So nothing compiled sees a matrix
-before `check_structure` did.
+SciPy's compiled code and our kernels do not check the indices of a sparse matrix: one past the last
+column would read or write somewhere else in memory.  So `check_structure` is called before any
+compiled code uses a matrix.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ COMPRESSED = ("csr", "csc", "bsr")
 
 
 def as_csr(X: Any, name: str = "X") -> Any:
-    """X as CSR, the indices of a row increasing; duplicates are added up.  X stays as it is."""
+    """X as CSR, with increasing indices in each row and duplicates added up; X is not changed."""
     check_structure(X, name)
     if not X.dtype.isnative:
         X = X.astype(X.dtype.newbyteorder("="))
@@ -27,13 +27,13 @@ def as_csr(X: Any, name: str = "X") -> Any:
 
 
 def check_structure(X: Any, name: str = "X") -> None:
-    """Raise unless the parts of a sparse matrix belong together."""
+    """Raise ValueError unless the arrays of a sparse matrix are consistent."""
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, but {name} has shape {X.shape}")
     wrong = _wrong(X)
     if wrong:
         raise ValueError(
-            f"{name} is not a valid sparse matrix: {wrong}; build it anew, for instance as "
+            f"{name} is not a valid sparse matrix: {wrong}; build it again, for instance as "
             "scipy.sparse.coo_array((values, (rows, columns)), shape)"
         )
 
@@ -46,11 +46,11 @@ def _wrong(X: Any) -> str | None:
         return _wrong_coordinates(X)
     if X.format == "lil":
         if list(map(len, X.rows)) != list(map(len, X.data)):
-            return "a row has more values than indices, or fewer"
+            return "the numbers of values and indices of a row differ"
         return _wrong_compressed(X.tocsr())  # whose indices are those of the lists
     if X.format == "dia" and len(X.offsets) != len(X.data):
         return f"it has {len(X.offsets)} offsets for {len(X.data)} diagonals"
-    return None  # dia, dok: an index outside is left out by SciPy, or refused
+    return None  # dia, dok: SciPy ignores or rejects an index out of range
 
 
 def _wrong_compressed(X: Any) -> str | None:
@@ -61,13 +61,13 @@ def _wrong_compressed(X: Any) -> str | None:
         line, across = f"block {line}", f"block {across}"
         n_lines, n_across = n_lines // X.blocksize[0], n_across // X.blocksize[1]
     if not _whole(X.indptr) or not _whole(X.indices):
-        return "its indices or pointers are no integers"
+        return "its indices or pointers are not integers"
     if len(X.indptr) != n_lines + 1:
-        return f"it has {len(X.indptr)} pointers, where {n_lines + 1} belong to {n_lines} {line}s"
+        return f"it has {len(X.indptr)} pointers instead of {n_lines + 1} for {n_lines} {line}s"
     first, last = int(X.indptr[0]), int(X.indptr[-1])
     held = min(len(X.indices), len(X.data))
     if first != 0 or last > held:
-        return f"its pointers run from {first} to {last}, where 0 to {held} are held"
+        return f"its pointers run from {first} to {last}, but must run from 0 to {held} or less"
     if (X.indptr[1:] < X.indptr[:-1]).any():
         i = int(np.argmax(X.indptr[1:] < X.indptr[:-1]))
         return f"its pointers decrease at {line} {i}"
@@ -80,7 +80,7 @@ def _wrong_compressed(X: Any) -> str | None:
 
 def _wrong_coordinates(X: Any) -> str | None:
     if not all(_whole(index) and len(index) == len(X.data) for index in X.coords):
-        return "its coordinates are no integers, or not one for each value"
+        return "its coordinates are not integers, or not one per value"
     for axis, what in enumerate(("row", "column")):
         k = _first_outside(X.coords[axis], X.shape[axis])
         if k is not None:
@@ -99,4 +99,4 @@ def _first_outside(index: NDArray[Any], n: int) -> int | None:
 
 
 def _outside(where: str, what: str, found: int, n: int) -> str:
-    return f"{where} names {what} {found}, but there are {n} {what}s"
+    return f"{where} has {what} index {found}, but there are {n} {what}s"

@@ -1,4 +1,4 @@
-"""Some of the rows of a store, without a copy: the training part of a split, a few shots."""
+"""Some of the rows of a store, without a copy: the training part of a split, or a few per class."""
 
 from typing import Any
 

@@ -1,19 +1,20 @@
-"""Work on all cores, by threads of our own, each with a BLAS of one thread.
+"""Work on all cores, by our own threads, each with a single-threaded BLAS.
 
 A block goes through product, kernel and product in the same thread and stays in its cache.  The
-other way, BLAS's threads and a kernel's threads taking turns on one block, was measured to cost
-milliseconds a turn: they wake and wait for each other.  (And OpenMP's, which numba's parallel
-kernels use, do not survive a fork.)
+alternative, BLAS's threads and a kernel's threads taking turns on one block, was measured to cost
+milliseconds per turn, since they wake and wait for each other.  (OpenMP's threads, which numba's
+parallel kernels use, also do not survive a fork.)
 
     sums = map_blocks(rows, start, work)
 
-calls `work(mine, lo, hi, block)` for every block, `mine` being what `start()` gave that thread, and
-returns the threads' `mine`, in order.  Which thread gets which block is fixed, so that sums are the
-same in every run with as many threads.
+calls `work(mine, lo, hi, block)` for every block, where `mine` is the result of `start()` for that
+thread, and returns the `mine` of all threads, in order.  Which thread gets which block is fixed, so
+that sums are the same in every run with the same number of threads.
 
     each_part(costs, work)
 
-calls `work(lo, hi)` for parts of a range whose results do not meet: who takes which is left open.
+calls `work(lo, hi)` for parts of a range whose results are independent: any thread may take any
+part.
 """
 
 import os
@@ -33,15 +34,15 @@ from .cores import num_threads
 
 Mine = TypeVar("Mine")
 
-CACHE_BYTES = 2 * 2**20  # a block and what it is turned into: about a core's share of the caches
+CACHE_BYTES = 2 * 2**20  # a block, and its output: about a core's share of the caches
 RELEASE_EVERY = 8  # blocks between two calls of rows.release
-WORTH_A_THREAD = 10**7  # multiply-adds of BLAS: a tenth of a millisecond, what handing out costs
-WORTH_A_PART = 10**6  # the same for those of a kernel that goes through memory
-PARTS_A_THREAD = 4  # so that the last to end, on a core with other work, is not waited for long
+WORTH_A_THREAD = 10**7  # multiply-adds of BLAS: a tenth of a millisecond, the cost of a hand-over
+WORTH_A_PART = 10**6  # the same for those of a kernel that reads from memory
+PARTS_A_THREAD = 4  # several, so that the others need not wait long for a thread on a busy core
 
 
 class HasBlocks(Protocol):
-    """What `map_blocks` asks of rows (base.Rows)."""
+    """What `map_blocks` needs of rows (base.Rows)."""
 
     shape: tuple[int, int]
 
@@ -49,10 +50,10 @@ class HasBlocks(Protocol):
         """Rows lo..hi."""
 
     def block_rows(self, out_bytes: int) -> int:
-        """Rows of a block, at most."""
+        """Largest number of rows in a block."""
 
     def release(self) -> None:
-        """Give back what only speeds up the next read."""
+        """Release memory that only speeds up the next read."""
 
 
 def map_blocks(
@@ -61,14 +62,14 @@ def map_blocks(
     work: Callable[[Mine, int, int, Block], None],
     out_bytes: int = 0,
 ) -> list[Mine]:
-    """Every block of rows through `work`; `out_bytes` is the size of what a row is turned into.
+    """Call `work` on every block of rows; `out_bytes` is the size of the output per row.
 
-    Of several errors the one of the lowest row is raised.
+    If there are several errors, the one with the lowest row is raised.
     """
     n = rows.shape[0]
     count = max(1, -(-n // rows.block_rows(out_bytes)))
     workers = min(num_threads(), count)
-    count = -(-count // workers) * workers  # as many for each
+    count = -(-count // workers) * workers  # the same number for each
     step = max(1, -(-n // count))
     firsts = range(0, n, step)
     errors: list[tuple[int, Exception]] = []
@@ -95,7 +96,7 @@ def map_blocks(
         else:
             try:
                 results = list(_pool(os.getpid(), num_threads()).map(target, range(workers)))
-            except BaseException:  # Ctrl-C: the pool's threads live on, and must not work on
+            except BaseException:  # Ctrl-C: the threads of the pool still exist, and must stop
                 given_up.set()
                 raise
     rows.release()
@@ -107,11 +108,10 @@ def map_blocks(
 def each_part(
     costs: NDArray[Any], work: Callable[[int, int], None], a_thread: int = PARTS_A_THREAD
 ) -> None:
-    """work(lo, hi) for parts of range(len(costs)) of about the same cost, on all cores.
+    """Call work(lo, hi) for parts of range(len(costs)) of about the same cost, on all cores.
 
-    `costs` are in multiply-adds, `a_thread` is how many parts each thread gets.  The parts depend
-    on the number of threads, so that what is done for one index must not depend on where its part
-    begins.
+    `costs` are in multiply-adds, `a_thread` is the number of parts per thread.  The parts depend on
+    the number of threads, so the result for an index must not depend on where its part begins.
     """
     total = float(costs.sum())
     workers = num_threads()
@@ -119,13 +119,13 @@ def each_part(
     if parts < 2:
         work(0, len(costs))
         return
-    part = (np.cumsum(costs) - costs / 2) * parts // total  # of each index, by its middle
+    part = (np.cumsum(costs) - costs / 2) * parts // total  # part of each index, by its midpoint
     edges = [*np.searchsorted(part, np.arange(parts)).tolist(), len(costs)]
     _all(work, [(lo, hi) for lo, hi in pairwise(edges) if lo < hi], workers)
 
 
 def matmul(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
-    """A B on all cores by threads of our own, each with some rows of A."""
+    """A B on all cores by our own threads, each with some rows of A."""
     m, n = len(A), B.shape[1]
     workers = min(num_threads(), m)
     if workers < 2 or m * n * A.shape[1] < WORTH_A_THREAD:
@@ -142,9 +142,9 @@ def matmul(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
 
 
 def _all(work: Callable[[int, int], None], parts: list[tuple[int, int]], workers: int) -> None:
-    """The parts, by this thread and others: who is done takes the next.
+    """Work on all parts, in this thread and others; each takes the next part when it is done.
 
-    After Ctrl-C or an error nobody works on: the arrays they write to may live on.
+    After Ctrl-C or an error all threads stop: the arrays that they write to may still be in use.
     """
     lock, left = threading.Lock(), iter(parts)
 
@@ -174,5 +174,5 @@ def _all(work: Callable[[int, int], None], parts: list[tuple[int, int]], workers
 
 @cache
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
-    """One for each process: a forked one has none of its parent's threads."""
+    """One pool per process: a forked process has none of its parent's threads."""
     return ThreadPoolExecutor(workers, "slender", initializer=start_thread)

@@ -1,1 +1,1 @@
-"""Solvers: frozen settings, a state of arrays, a kernel; one file each, one outer loop."""
+"""Solvers, one file each: frozen settings, a state of arrays, a kernel; loop.py runs them all."""

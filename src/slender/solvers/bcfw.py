@@ -1,20 +1,20 @@
 """Block-coordinate Frank-Wolfe for the multi-class SVM (AIMS, §5).
 
-With the dual of patterns.py and a block B of examples, Algorithm 5 reads
+With the dual of patterns.py and a block B of examples, one step of Algorithm 5 is
 
     1.  k*_i = argmax_k { s_ik + 1[k != y_i] - s_iy_i },                 i in B
-    2.  δ_i  = U_i (e_{y_i} - e_{k*_i}) - β_i            the corner of the simplex less where we are
+    2.  δ_i  = U_i (e_{y_i} - e_{k*_i}) - β_i            from β_i to a corner of the simplex
     3.  γ    = Σ_i δ_iᵀ g_i / ‖D‖²  in [0, 1],           D = Σ_i δ_i x_iᵀ,   g_i = e_{y_i} - s_i
     4-7.  β_i <- β_i + γ δ_i,   W <- W + γ D
 
-where AIMS keeps w_B = Σ β_i x_iᵀ (C d numbers a block), this keeps β (a few numbers an
-example), so that blocks of one example, Algorithm 4, cost no more memory than large ones.
-Step 3 of AIMS is the same number: Σ δᵀg = (-lam (w_s - w_B)ᵀ w + l_s - l_B)/lam and D = w_s - w_B.
-Where ‖D‖ = 0, γ is 1 if the numerator is positive (rows of zeros), else 0.  Σ_i δ_iᵀ g_i summed
-over all blocks at one W, times lam, is Frank-Wolfe's duality gap.
+AIMS stores w_B = Σ β_i x_iᵀ (C d numbers per block); this code stores β (a few numbers per
+example), so that blocks of one example, Algorithm 4, need no more memory than large ones.  Step 3
+of AIMS gives the same γ: Σ δᵀg = (-lam (w_s - w_B)ᵀ w + l_s - l_B)/lam and D = w_s - w_B.
+If ‖D‖ = 0, γ is 1 if the numerator is positive (all-zero rows), else 0.  The sum of Σ_i δ_iᵀ g_i
+over all blocks at the same W, times lam, is the duality gap of Frank-Wolfe.
 
-Averaging weighs the iterate of step t by t (ρ = 2/(t+2)).  It costs one more step in the rows that
-move: with Δ_t the t-th move,
+Averaging gives the iterate of step t the weight t (ρ = 2/(t+2)).  It costs one more update of the
+rows of W that change: with Δ_t the change in step t,
 
     Σ_{t<=T} t W_t / (T(T+1)/2)  =  W_T - Σ_t t(t-1)/(T(T+1)) Δ_t.
 """
@@ -48,13 +48,13 @@ from .patterns import (
 )
 from .svm_forms import Multiclass
 
-# Where each number stands in BCFWIterate.numbers.
+# Indices into BCFWIterate.numbers.
 STEPS, SQUARE, LOSS, SQUARES = range(4)
-CHUNK_BYTES = 2**20  # rows handed to the kernel at a time where they must be gathered
+CHUNK_BYTES = 2**20  # of rows per kernel call, which may have to be gathered
 
 
 class BCFWIterate(NamedTuple):
-    """Where a pass is."""
+    """The iterate, and the sums of the current pass."""
 
     W: NDArray[Any]  # (C, d)
     b: NDArray[np.float64]  # (C,) weights of the constant column
@@ -70,15 +70,15 @@ class BCFWState:
 
     rng: np.random.Generator
     iterate: BCFWIterate
-    kept: Kept  # weights as the model keeps them
-    best: float = 0.0  # dual value so far; that of β = 0 is 0
-    objective: float = 0.0  # not looked at yet
+    kept: Kept  # the weights of the model
+    best: float = 0.0  # best dual value so far; it is 0 at β = 0
+    objective: float = 0.0  # not computed before the first pass
     gap: float = np.inf
 
 
 @dataclass(frozen=True)
 class FrankWolfe(Solver[BCFWState]):
-    """To a gap of tol times the objective; None: for as long as it is asked to."""
+    """Stops at a gap of tol times the objective; with None it never stops by itself."""
 
     problem: SVMProblem
     batch_size: int = 1
@@ -93,13 +93,13 @@ class FrankWolfe(Solver[BCFWState]):
         return BCFWState(rng, iterate, Kept(W, iterate.b))
 
     def at(self, patterns: Patterns, W: NDArray[Any]) -> BCFWIterate:
-        """The iterate of these patterns, whose weights are W, as if no step had been made."""
+        """The iterate with these patterns and their weights W, and with all counts at 0."""
         late = np.zeros((len(W) if self.average else 0, W.shape[1]), W.dtype)
         b, late_b = np.zeros(len(W)), np.zeros(len(W))
         return BCFWIterate(W, b, late, late_b, patterns, np.zeros(4))
 
     def step(self, state: BCFWState) -> Record:
-        """One pass, and what is proved after it."""
+        """One pass, then the duality gap."""
         problem = self.problem
         active = np.flatnonzero(problem.U)
         state.iterate = self.sweep(state.iterate, active, state.rng.permutation(self._blocks))
@@ -133,7 +133,7 @@ class FrankWolfe(Solver[BCFWState]):
     @property
     def _y(self) -> NDArray[np.int32]:
         form = self.problem.form
-        assert isinstance(form, Multiclass)  # of two classes too: blocks have both rows
+        assert isinstance(form, Multiclass)  # also for two classes: W has a row for each
         return form.y
 
     @property
@@ -146,7 +146,7 @@ class FrankWolfe(Solver[BCFWState]):
     ) -> BCFWIterate:
         """One pass: the blocks of the examples `active`, in the order `which`.
 
-        What is returned may have other patterns: slots are added where an example needs more.
+        The iterate returned may have new patterns: slots are added if an example needs more.
         """
         iterate.numbers[[LOSS, SQUARES]] = 0.0
         b = self.batch_size
@@ -172,7 +172,7 @@ class FrankWolfe(Solver[BCFWState]):
         return iterate
 
     def averaged(self, iterate: BCFWIterate) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """W and b, averaged if that was asked for."""
+        """W and b; their averages if `average` is set."""
         steps = iterate.numbers[STEPS]
         if not self.average or steps == 0:
             return iterate.W.copy(), iterate.b.copy()
@@ -181,7 +181,7 @@ class FrankWolfe(Solver[BCFWState]):
         return W, iterate.b - iterate.late_b * share
 
     def _kept(self, W: NDArray[Any], b: NDArray[np.float64]) -> Kept:
-        """What the model keeps; of two classes their difference, here half of it on each side."""
+        """The weights of the model; for two classes with difference w, the rows -w/2 and w/2."""
         dtype = self.problem.rows.dtype
         if len(W) == 2:
             W, b = (W[1] - W[0]) / 2, (b[1] - b[0]) / 2
@@ -190,20 +190,20 @@ class FrankWolfe(Solver[BCFWState]):
 
 
 def restarted(state: BCFWIterate, W: NDArray[Any], b: NDArray[np.float64]) -> BCFWIterate:
-    """With the weights of its patterns added up anew: what a kernel adds up drifts."""
+    """The iterate with W and b recomputed from its patterns: a kernel's updates drift."""
     state.W[:], state.b[:] = W, b
     state.numbers[SQUARE] = squared(W, b)
     return state
 
 
 def widened(state: BCFWIterate, W: NDArray[np.float64]) -> BCFWIterate:
-    """With weights of float64, beyond what float32 scores can tell apart."""
+    """The iterate with float64 weights, for gaps that float32 scores cannot resolve."""
     return state._replace(W=W, late=state.late.astype(np.float64, copy=False))
 
 
 @kernel(fastmath=FAST)
 def one_by_one(X, index, order, start, y, U, sq, bias, state, pattern):  # type: ignore[no-untyped-def]
-    """Algorithm 4 over order[start:]; where it stopped for want of slots, or len(order)."""
+    """Algorithm 4 over order[start:]; returns where it ran out of slots, or len(order)."""
     numbers = state.numbers
     for p in range(start, len(order)):
         i, row = order[p], index[p]
@@ -283,7 +283,7 @@ def block_step(
 
 @kernel()
 def best_step(slope, square):  # type: ignore[no-untyped-def]
-    """γ* of the step γ slope - γ² square / 2."""
+    """γ* in [0, 1], which maximises γ slope - γ² square / 2."""
     if square > 0.0:
         return min(1.0, max(0.0, slope / square))
     return 1.0 if slope > 0.0 else 0.0
@@ -291,7 +291,7 @@ def best_step(slope, square):  # type: ignore[no-untyped-def]
 
 @kernel()
 def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-def]
-    """δ and k* of a block; (Σ U loss, Σ δ g, Σ δ s)."""
+    """Compute δ and k* of a block; returns (Σ U loss, Σ δ g, Σ δ s)."""
     losses, slope, along = 0.0, 0.0, 0.0
     for j in range(len(block)):
         i = block[j]
@@ -312,9 +312,9 @@ def directions(patterns, block, S, y, U, k, delta):  # type: ignore[no-untyped-d
 
 @kernel()
 def move(patterns, block, y, U, k, gamma, pattern):  # type: ignore[no-untyped-def]
-    """β <- β + γ δ for a block and 0; or, with nothing done, how many more slots that takes."""
+    """β <- β + γ δ for a block; returns 0, or the new slots needed first, with β unchanged."""
     more = 0
-    for leap in (False, True):  # look first
+    for leap in (False, True):  # count the slots first
         for j in range(len(block)):
             i = block[j]
             C = read_all(patterns, i, pattern)

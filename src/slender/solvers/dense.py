@@ -1,12 +1,12 @@
-"""Newton's direction by the whole Hessian, for problems small enough to hold it.
+"""Newton's direction from the full Hessian, for problems small enough to store it.
 
-The last resort of newton.py: one covariance for all classes is a poor picture of a problem whose
-weights or columns span many decades, and L-BFGS then creeps.  In the coordinates z = Bᵀ(x - x̄) of
-an orthonormal basis of the rows' span (or all of them, B = I), with z̃ = [z, 1],
+This is the last resort of newton.py.  If weights or columns span many decades, one covariance for
+all classes is a poor approximation, and L-BFGS converges very slowly.  In the coordinates
+z = Bᵀ(x - x̄), with B an orthonormal basis of the span of the rows (or B = I), and z̃ = [z, 1],
 
     H_ce = Σ_i w_i p_ic (1[c = e] - p_ie) z̃_i z̃_iᵀ + lam I          (r + 1) x (r + 1) for each pair
 
-What the gradient has outside the span is lam W there, and Newton's step is -W.
+Outside the span the gradient is lam W, and Newton's step is -W.
 """
 
 from typing import Any
@@ -18,10 +18,10 @@ from scipy.special import softmax
 
 from ..problem import Multinomial, Point
 
-UNKNOWNS = 1500  # of H: 18 MB, and a tenth of a second to factor
-WORK = 10**10  # multiply-adds to form it
-CELLS = 4 * 10**6  # of the rows, held dense
-RIDGE = 1e-13  # of a diagonal scaled to one: all intercepts may shift together
+UNKNOWNS = 1500  # rows of H, at most: 18 MB, and a tenth of a second to factor
+WORK = 10**10  # multiply-adds to form H, at most
+CELLS = 4 * 10**6  # numbers in the rows, at most: they are stored dense
+RIDGE = 1e-13  # added to a diagonal scaled to 1: all intercepts may shift together
 
 
 class DenseNewton:

@@ -1,34 +1,35 @@
-"""The SVM's duality gap, proved in spite of rounding.
+"""The duality gap of the SVM, as a bound that includes rounding errors.
 
-Symbols as in patterns.py; sums are in units of 1/lam.  W are the weights the model keeps, float32
-if its rows are, and β the dual coefficients, float64.  Weak duality holds for any pair of them,
+Symbols as in patterns.py; sums are in units of 1/lam.  W are the weights of the model, float32 if
+its rows are, and β the dual coefficients, float64.  Weak duality holds for any pair of them,
 
     P(W) - P*  <=  P(W) - D(β),    P = ½ ‖W‖² + Σ U_i loss_i,    D = Σ β_i^{y_i} - ½ ‖Σ β_i x_iᵀ‖²
 
-so that W need not be Σ β x, and a W that drifted from it, was averaged or rounded counts as it is.
-What is left is to compute both sides of the right pair.  Here eps is a dtype's, and a sum of m
-products is off by at most eps sqrt(m) Σ|products|: twice the unit roundoff times the square root of
-Higham and Mary's probabilistic analysis (2019), and for m <= 4 the worst case.
+so W need not be Σ β x: it may have drifted, or been averaged or rounded.  It remains to compute
+P(W) and D(β), with bounds on their rounding errors.  Let eps be the machine epsilon of a dtype.  A
+sum of m products is off by at most eps sqrt(m) Σ|products|: twice the unit roundoff, times the
+square root from the probabilistic analysis of Higham and Mary (2019); for m <= 4 this also covers
+the worst case.
 
-D.  β is first made feasible: a coefficient that rounding left beyond its bound is put on it, and
-that of the own class is set to what the others add up to (`mend`).  V = Σ β x is added up anew, in
-float64, from the few coefficients there are.  With a_c = Σ_i |β_ic| ‖x_i‖ it is off by at most
-e_c = eps sqrt(n) a_c in the c-th row, and D by at most
+D.  β is first made feasible (`mend`): a coefficient that is beyond its bound because of rounding is
+set to the bound, and that of the own class to minus the sum of the others.  V = Σ β x is computed
+in float64, from the few coefficients that are not zero.  With a_c = Σ_i |β_ic| ‖x_i‖, row c of V is
+off by at most e_c = eps sqrt(n) a_c, and D by at most
 
     r_D = ‖V‖ ‖e‖ + ½ ‖e‖² + eps sqrt(n) (Σ β_i^{y_i} + ½ ‖V‖²).
 
-P.  A score of the dtype of the rows is off by at most
+P.  A score computed in the dtype of the rows is off by at most
 
     δ_i = eps ( sqrt(d + 2) max_c ‖W_c‖ ‖x_i‖ + 1 ),
 
-the 1 for the margin's own, and a margin, the difference of two, by 2 δ_i.  So the class that
-attains the loss is among those within 4 δ_i of the least margin.  Scores of float32 only say which
-classes these are, mostly one, and those few are computed again in float64: a loss of float64 at the
-price of a product in float32.  With the δ_i of float64,
+where the 1 is for rounding of the margin itself.  A margin, the difference of two scores, is off by
+at most 2 δ_i.  So the class that attains the loss is among those within 4 δ_i of the smallest
+margin.  float32 scores only select these classes, usually one; their scores are then computed again
+in float64.  This gives a float64 loss at the cost of a float32 product.  With the δ_i of float64,
 
     r_P = Σ_i U_i 2 δ_i + eps sqrt(n) P,
 
-the sum over those examples alone that may have a loss at all.  The gap is P + r_P - (D - r_D).
+where the sum is over the examples that may have a loss.  The gap is P + r_P - (D - r_D).
 """
 
 from typing import Any, NamedTuple
@@ -43,11 +44,11 @@ from .patterns import FAST, FREE, Patterns, largest, magnitudes, own_slots, prim
 from .svm_forms import Exact, Form, mend, survey_one
 
 EPS = float(np.finfo(np.float64).eps)
-HEADROOM = 16.0  # between a score and the largest number
+HEADROOM = 16.0  # factor between the largest score and the largest number of the dtype
 
 
 class Kept(NamedTuple):
-    """Weights and intercepts as a model keeps them."""
+    """Weights and intercepts of a model."""
 
     W: NDArray[Any]  # (C, d)
     c: NDArray[Any]  # (C,)
@@ -61,23 +62,23 @@ class Dual(NamedTuple):
     value: float  # D - r_D
 
     def rounded(self, dtype: Any, bias: float, length: float = 1.0) -> Kept:
-        """`length` times the weights as numbers of this dtype."""
+        """`length` times the weights, rounded to this dtype."""
         W = np.multiply(self.W, length, out=np.empty(self.W.shape, dtype), casting="same_kind")
         return Kept(W, (length * bias * self.b).astype(dtype))
 
 
 class Primal(NamedTuple):
-    """The objective at some weights, and what each example has to do with the gap."""
+    """The objective at some weights, and the part of the gap that each example holds."""
 
     value: float  # P
     rounding: float  # r_P
-    blur: float  # what the scores' own dtype hides: the gap of which a kernel can see nothing
-    parts: NDArray[np.float64]  # (n,) of the gap at W / length, to the digits of the scores
-    factor: float  # times this W would be better
+    blur: float  # a smaller gap is lost in the rounding of scores in their dtype
+    parts: NDArray[np.float64]  # (n,) of the gap at W / length, as accurate as the scores
+    factor: float  # the best multiple of W
 
 
 class SVMProblem(NamedTuple):
-    """Examples as the SVM's dual solvers see them."""
+    """The examples and constants of the SVM's dual problem."""
 
     form: Form
     rows: Rows
@@ -86,7 +87,7 @@ class SVMProblem(NamedTuple):
     bias: float
     n_rows: int  # class rows of W
     lam: float = 1.0  # values and gaps are in units of 1/lam
-    whole: bool = True  # are these all the rows there were?  Else no gap is a proof.
+    whole: bool = True  # False if rows of earlier calls are missing: then no gap is proved
 
 
 def row_squares(rows: Rows) -> NDArray[np.float64]:
@@ -102,14 +103,14 @@ def row_squares(rows: Rows) -> NDArray[np.float64]:
 
 @kernel(fastmath=FAST)
 def add_squares(X, index, x, out):  # type: ignore[no-untyped-def]
-    for j in range(len(index)):  # x is 0 before and after: verbs alone, so that any rows will do
+    for j in range(len(index)):  # x is 0 before and after; axpy and dot work for every kind of rows
         axpy(X, 1.0, index[j], x)
         out[j] = dot(X, index[j], x)
         axpy(X, -1.0, index[j], x)
 
 
 def dual_point(problem: SVMProblem, patterns: Patterns) -> Dual:
-    """V and D - r_D; the patterns are mended."""
+    """V and D - r_D; makes the patterns feasible."""
     rows, n_rows = problem.rows, problem.n_rows
     mend_all(problem.form, problem.U, patterns)
     W, b = primal_weights(rows, patterns, n_rows, problem.bias)
@@ -121,15 +122,15 @@ def dual_point(problem: SVMProblem, patterns: Patterns) -> Dual:
 
 
 def primal_point(problem: SVMProblem, patterns: Patterns, at: Kept, length: float = 1.0) -> Primal:
-    """P and r_P at these weights; every example's part of the gap."""
+    """P and r_P at these weights, and the part of the gap that each example holds."""
     W, c = at
     form, rows, U, sq, bias = problem[:5]
     n, d = rows.shape
     wide, wide_c = W.astype(np.float64, copy=False), c.astype(np.float64)
     squares = squared_norms(W, wide_c / (bias or 1.0))  # without a constant column c is 0
-    lengths = np.sqrt(squares.max() * sq)  # at least |scores|
+    lengths = np.sqrt(squares.max() * sq)  # bounds on |scores|
     delta = EPS * (np.sqrt(d + 2) * lengths + 1.0)
-    # in the dtype of the weights, if that can hold them
+    # scores are computed in the dtype of the weights, unless they might overflow
     dtype = W.dtype if lengths.max() < np.finfo(W.dtype).max / HEADROOM else np.dtype(np.float64)
     coarser = float(np.finfo(dtype).eps) / EPS
     WT = np.ascontiguousarray(W.T, dtype)
@@ -152,13 +153,16 @@ def primal_point(problem: SVMProblem, patterns: Patterns, at: Kept, length: floa
 
 
 def best_factor(margins: NDArray[np.float64], U: NDArray[np.float64], square: float) -> float:
-    """t that minimises ½ t² square + Σ U_i max(0, 1 - t margin_i), parabolas between 1/margins."""
+    """t that minimises ½ t² square + Σ U_i max(0, 1 - t margin_i).
+
+    The function is a parabola between two neighbouring 1/margin_i.
+    """
     ahead = (margins > 0.0) & (U > 0.0)
     with np.errstate(over="ignore"):
         ends = 1.0 / margins[ahead]
     order = np.argsort(ends)
     ends, pull = ends[order], (U[ahead] * margins[ahead])[order]
-    # the sum of U margin over the examples that still have a loss below each end
+    # for each end, Σ U margin over the examples that have a loss just below it
     left = np.cumsum(pull[::-1])[::-1] + U[~ahead] @ margins[~ahead]
     if not len(ends) or square == 0.0:
         return 1.0
@@ -168,7 +172,7 @@ def best_factor(margins: NDArray[np.float64], U: NDArray[np.float64], square: fl
 
 
 def gap_between(primal: Primal, dual: float) -> float:
-    """P + r_P less a dual value, never below 0; infinite where a number overflowed."""
+    """P + r_P minus a dual value, at least 0; infinite if a number overflowed."""
     gap = primal.value + primal.rounding - dual
     return max(0.0, gap) if np.isfinite(gap) else np.inf
 

@@ -2,13 +2,14 @@
 
     W <- W - eta (G + lam W)        b <- b - eta g        G, g as in problem/multinomial.py
 
-One pass a step gives objective and gradient.  The step is constant; eta = 1/L is the largest that
-the theory knows, with L the Lipschitz constant of the gradient (krylov.py bounds its eigenvalue):
+A step costs one pass, which gives objective and gradient.  The step length is constant; eta = 1/L
+is the largest that the bound below allows, L being the Lipschitz constant of the gradient
+(krylov.py bounds lambda_max):
 
     ∇²P = Σ w_i (diag p_i - p_i p_iᵀ) ⊗ x̃_i x̃_iᵀ + penalty  <=  ½ lambda_max(M) + lam =: L
     M = Σ w_i x̃_i x̃_iᵀ,   x̃ = [x, 1] with an intercept
 
-Then P falls at every step and P(t) - P* <= L ‖theta_0 - theta*‖² / (2 t).
+Then P decreases at every step, and P(t) - P* <= L ‖theta_0 - theta*‖² / (2 t).
 """
 
 from dataclasses import dataclass
@@ -27,32 +28,32 @@ from ..problem.linear import Linear, one_row
 from ..problem.multinomial import TRACE_ROUNDING
 from .loop import Record, Solver
 
-HEADROOM = 8.0  # between the largest score and what the dtype can hold
+HEADROOM = 8.0  # factor between the largest score and the largest number of the dtype
 
 
 @dataclass
 class GDState:
-    """The last point looked at, and what was proved so far."""
+    """The last point evaluated, and the bounds proved so far."""
 
-    theta: NDArray[Any]  # (C, d + 1), Multinomial's coordinates
-    first: float  # readings of the rows before this fit
-    gradient: NDArray[Any] | None = None  # (C, d + 1), there; None: not yet looked at
+    theta: NDArray[Any]  # (C, d + 1), in the coordinates of Multinomial
+    first: float  # number of passes before this fit
+    gradient: NDArray[Any] | None = None  # (C, d + 1) at theta; None: not evaluated yet
     objective: float = np.inf
     dual: float = 0.0  # the best lower bound on the optimum
-    hopeful: float = np.inf  # the bound if the intercepts were at their best
-    tried: float = np.inf  # the same, when they were last moved aside for a proof
-    lost: float = 0.0  # what rounding may have taken from the objective
-    proved: float = np.inf  # the bound found at this very point
+    hopeful: float = np.inf  # the bound on the gap if the intercepts were optimal
+    tried: float = np.inf  # the same at the last _look_aside
+    lost: float = 0.0  # bound on the rounding error of the objective
+    proved: float = np.inf  # the bound on the gap found at theta itself
 
     @property
     def gap(self) -> float:
-        """The objective is at most so far above the optimum."""
+        """The objective is at most this far above the optimum."""
         return max(0.0, min(self.objective + self.lost - self.dual, self.proved))
 
 
 @dataclass(frozen=True)
 class GradientDescent(Solver[GDState]):
-    """`tol` is the share of the objective that a proved gap stops at, None: never."""
+    """Stops at a proved gap of `tol` times the objective; None: never."""
 
     problem: Multinomial
     eta: float
@@ -60,11 +61,11 @@ class GradientDescent(Solver[GDState]):
     tol: float | None = None
 
     def init(self, rng: np.random.Generator) -> GDState:
-        """W = 0 with the best intercepts there, not yet looked at."""
+        """W = 0 with the best intercepts, not evaluated yet."""
         return GDState(self.problem.start(), self.problem.passes)
 
     def step(self, state: GDState) -> Record:
-        """A look at the start, and one after every step."""
+        """Evaluate the start; from the second call on, make a step and evaluate it."""
         self.look(state, state.theta if state.gradient is None else self.moved(state))
         passes = float(self.problem.passes - state.first)
         return {"passes": passes, "objective": state.objective, "gap": state.gap}
@@ -81,12 +82,12 @@ class GradientDescent(Solver[GDState]):
     def moved(self, state: GDState) -> NDArray[Any]:
         """theta after a step.
 
-        The gradient is that of centred rows: G + lam W - g x̄ᵀ and g.  The step is one of raw rows,
-        so g x̄ᵀ comes back, and b' = b + W x̄ moves with both.
+        The stored gradient is that of centred rows: G + lam W - g x̄ᵀ and g.  The step is made in
+        raw rows, so g x̄ᵀ is added again, and b' = b + W x̄ changes with both W and b.
         """
         problem, gradient = self.problem, state.gradient
         assert gradient is not None
-        with np.errstate(over="ignore", invalid="ignore"):  # `overflows` asks
+        with np.errstate(over="ignore", invalid="ignore"):  # see `overflows`
             eta = state.theta.dtype.type(self.eta)
             mean, g = problem.mean, gradient[:, -1]
             theta = state.theta.copy()
@@ -104,8 +105,8 @@ class GradientDescent(Solver[GDState]):
         return not largest < np.finfo(state.theta.dtype).max
 
     def look(self, state: GDState, theta: NDArray[Any]) -> None:
-        """One pass: objective, gradient, and a proof where one is in reach."""
-        # A is only worth its cost where the bound has a chance to be below the objective.
+        """One pass: objective and gradient at theta, and a bound on the gap if possible."""
+        # A is worth its cost only if the bound on the gap may be below the objective.
         second = self.problem.intercept and state.hopeful < state.objective
         point = self.problem.at(theta, self.lam, second=second)
         state.theta, state.gradient = theta, point.gradient
@@ -118,19 +119,19 @@ class GradientDescent(Solver[GDState]):
                 self._look_aside(state, point)
 
     def _raise(self, state: GDState, point: Point) -> None:
-        """The lower bound on the optimum, by what this point proves."""
+        """Raise the lower bound on the optimum to what this point proves."""
         if point.A is not None or not self.problem.intercept:
             gap, _, lost = certify(self.problem, point)
             if np.isfinite(gap):
                 state.lost = max(lost, state.lost)
                 state.dual = max(state.dual, point.objective - lost - gap)
-                if point.theta is state.theta:  # else a look aside
+                if point.theta is state.theta:  # not in _look_aside
                     state.proved = gap
 
     def _look_aside(self, state: GDState, point: Point) -> None:
-        """Only the intercepts stand in the way of the proof: one pass after their Newton step.
+        """Look for a proof after a Newton step of the intercepts, which alone prevent it: one pass.
 
-        A bound on the optimum holds wherever it was found; the descent goes on from where it was.
+        A bound on the optimum holds wherever it was found; the descent continues from theta.
         """
         assert point.A is not None
         state.tried = state.hopeful
@@ -140,7 +141,7 @@ class GradientDescent(Solver[GDState]):
 
 
 def lipschitz(problem: Multinomial, lam: float, rng: np.random.Generator) -> float:
-    """L, or a little more: never less, but for a share FAILURE of all seeds."""
+    """A close upper bound on L, which holds for all but a share FAILURE of the seeds."""
     size = problem.rows.shape[1] + problem.intercept
 
     def product(Q: NDArray[np.float64]) -> NDArray[np.float64]:

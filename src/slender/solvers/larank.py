@@ -1,26 +1,27 @@
 """LaRank: an online solver of the SVM's dual (Bordes, Bottou, Gallinari and Weston 2007).
 
-A pass is a sweep over fresh examples, with support patterns visited in between (larank_sweep.py),
-and a proof of how far the weights are from the optimum; then follows what the next pass works with.
+A pass is a sweep over fresh examples, with visits to support patterns in between (larank_sweep.py),
+followed by a bound on the distance from the optimum.  Then the next pass is prepared.
 
 Visits.  The gap is a sum over examples,
 
     primal - dual  =  lam Σ_i max_δ { δᵀg_i : β_i + δ feasible },
 
-so that the next pass need only visit as fresh ones those that hold nearly all of it.  The parts
-are to the digits of the scores; the gap itself is proved in duality.py.
+so the next pass visits as fresh examples only those that hold nearly all of the gap.  These parts
+are only as accurate as the scores; the gap itself is proved in duality.py.
 
-Thresholds.  If no example can move by more than tau with room for kappa, their parts of the gap
-are at most U_i tau, and what little kappa holds back.  So when nothing moves, or next to nothing,
-tau goes down if Σ U_i tau is about the gap; else kappa does; else it is rounding.
+Thresholds.  If no example has a move with a gradient above tau and room for kappa, its part of the
+gap is at most U_i tau, plus the little that kappa holds back.  So if nothing moves, or almost
+nothing, tau is lowered if Σ U_i tau is about as large as the gap; otherwise kappa is set to 0; if
+it is 0 already, the cause is rounding.
 
-Rounding.  After each pass W is Σ β_i x_iᵀ again, rounded to the rows' dtype.  Once the gap is less
-than float32 scores can show, W becomes float64: the rows stay as they are and are widened number by
-number.  When that is not enough either, the ascent is at rest.
+Rounding.  After each pass W is computed again as Σ β_i x_iᵀ and rounded to the dtype of the rows.
+Once the gap is too small for float32 scores, W becomes float64; the rows stay as they are and are
+widened number by number.  If that does not suffice either, the fit ends.
 
-Length.  Where all rows can be on the right side of their margins, C times a violation as small as
-rounding may be more than all the rest of the objective.  So the weights kept are W times the number
-that was best for them a pass ago (duality.py), which costs nothing and changes no prediction.
+Length.  If all rows can be on the right side of their margins, C times a violation as small as
+rounding errors may exceed the rest of the objective.  So the weights of the model are W times the
+factor that was best one pass earlier (duality.py), which costs nothing and changes no prediction.
 """
 
 from dataclasses import dataclass, field
@@ -34,19 +35,21 @@ from .larank_sweep import MOVES, OPERATIONS, LaRankIterate, Rules
 from .loop import Record, Solver
 from .patterns import Patterns, empty, support
 
-# Of the products with rows of W that visiting every example takes.  A few examples may be all that
-# is worth a visit; they are gone over until this much is done, since the gap costs a pass too.
+# Work of a pass, in units of the products with rows of W that a visit to every example takes.  If
+# only a few examples are worth a visit, they are visited until this work is done, since the gap
+# costs a pass too.
 ROUND = 1.0
-# Rows at a time where they must be copied (float16, integers): half of them fresh examples, half
-# support patterns to draw from, of all there are a random part.
+# Rows that are copied at a time if a kernel cannot read them (float16, integers): half of them are
+# fresh examples, half are a random part of the support patterns, to draw from.
 PORTION_BYTES = 16 * 2**20
-LONGEST = 10.0  # times W: beyond that it is too early for a length to help
-SLOW = 1e-3  # of the gap: passes that raise the dual by less may be held back by the thresholds
-# Such passes in a row; and passes that neither raise it nor narrow the gap, which is rounding.
+LONGEST = 10.0  # most that W is multiplied by: if more seems best, it is too early for a length
+SLOW = 1e-3  # share of the gap: thresholds may hold back a pass that raises the dual by less
+# Number of such passes in a row; also of passes that neither raise the dual nor reduce the gap,
+# which is due to rounding.
 PATIENCE = 5
 
 
-COVERED = 0.9  # of the gap: the share that the examples of the next pass hold
+COVERED = 0.9  # share of the gap that the examples of the next pass hold
 
 
 @dataclass
@@ -56,23 +59,23 @@ class LaRankState:
     rng: np.random.Generator
     iterate: LaRankIterate
     rules: Rules
-    kept: Kept  # weights as the model keeps them
+    kept: Kept  # the weights of the model
     fresh: NDArray[np.intp]  # examples of the next pass
-    objective: float = 0.0  # not looked at yet
+    objective: float = 0.0  # not computed before the first pass
     gap: float = np.inf
     length: float = 1.0
-    best: float = 0.0  # dual value so far; that of β = 0 is 0
-    least: float = np.inf  # gap
-    slow: int = 0
-    vain: int = 0
+    best: float = 0.0  # best dual value so far; it is 0 at β = 0
+    least: float = np.inf  # smallest gap so far
+    slow: int = 0  # number of slow passes in a row
+    vain: int = 0  # number of passes in a row without any gain
     at_rest: bool = False  # does rounding allow no further step?
 
 
 @dataclass(frozen=True)
 class LaRank(Solver[LaRankState]):
-    """To a gap of tol times the objective; None: for as long as anything moves.
+    """Stops at a gap of tol times the objective; with None, when nothing moves any more.
 
-    `patterns` are coefficients to begin with, `visits` the examples that may come as fresh ones.
+    `patterns` are the initial coefficients, `visits` the examples that may be visited as fresh.
     """
 
     problem: SVMProblem
@@ -94,7 +97,7 @@ class LaRank(Solver[LaRankState]):
         return np.flatnonzero(self.problem.U) if self.visits is None else self.visits
 
     def step(self, state: LaRankState) -> Record:
-        """One pass, and what is proved after it."""
+        """One pass, then the duality gap."""
         moved = self.sweep(state)
         primal, dual = self.prove(state)
         if not self.reached(state):
@@ -113,14 +116,14 @@ class LaRank(Solver[LaRankState]):
         return state.at_rest or self.reached(state)
 
     def reached(self, state: LaRankState) -> bool:
-        """Is the gap as small as asked for?"""
+        """Is the gap at most tol times the objective?"""
         return self.tol is not None and state.gap <= self.tol * state.objective
 
     def solution(self, state: LaRankState) -> Linear:
         return Linear(state.kept.W.copy(), state.kept.c)
 
     def sweep(self, state: LaRankState) -> bool:
-        """Until the work of a pass is done, or nothing moves any more; whether anything did."""
+        """Visit until the work of a pass is done or nothing moves; returns whether anything did."""
         counters = state.iterate.counters
         before, moves = counters[MOVES], -1
         rows, n_rows = self.problem.rows, self.problem.n_rows
@@ -131,9 +134,9 @@ class LaRank(Solver[LaRankState]):
         return bool(counters[MOVES] > before)
 
     def _visit(self, state: LaRankState, order: NDArray[np.intp]) -> None:
-        """All of `order`; where rows must be copied, in portions with patterns to draw from."""
+        """Visit all of `order`; if rows must be copied, in portions with patterns to draw from."""
         rows = self.problem.rows
-        # rows that are read where they are say so by the place of the last one
+        # `take` leaves the index of the last row unchanged if rows can be read in place
         last = rows.shape[0] - 1
         if rows.take(np.array([last]))[1][0] == last:
             self._sweep(state, np.arange(rows.shape[0]), order)
@@ -146,7 +149,7 @@ class LaRank(Solver[LaRankState]):
             self._sweep(state, np.union1d(portion, drawn), portion)
 
     def _sweep(self, state: LaRankState, here: NDArray[np.intp], order: NDArray[np.intp]) -> None:
-        """One sweep with the rows `here` at hand."""
+        """One sweep over `order`, with access to the rows `here`."""
         rows = self.problem.rows
         row_of = np.full(rows.shape[0], -1)
         X, row_of[here] = rows.take(here)
@@ -154,7 +157,7 @@ class LaRank(Solver[LaRankState]):
         state.iterate = state.rules.sweep_over(self.problem, state.iterate, *arguments)
 
     def prove(self, state: LaRankState) -> tuple[Primal, Dual]:
-        """How far the weights kept are from the optimum."""
+        """Bound how far the weights of the model are from the optimum."""
         problem, patterns = self.problem, state.iterate.patterns
         dual = dual_point(problem, patterns)
         state.kept = dual.rounded(problem.rows.dtype, problem.bias, state.length)
@@ -165,7 +168,7 @@ class LaRank(Solver[LaRankState]):
         state.slow = 0 if rise > SLOW * gap else state.slow + 1
         state.vain = 0 if rise > 0.0 or gap < state.least else state.vain + 1
         state.least = min(state.least, gap)
-        # rows of earlier calls that are gone had no loss when they were seen
+        # rows of earlier calls that were not kept had no loss when they were visited
         state.objective = problem.lam * primal.value
         state.gap = problem.lam * gap if problem.whole else np.inf
         W = dual.W.astype(state.iterate.W.dtype, copy=False)
@@ -173,7 +176,7 @@ class LaRank(Solver[LaRankState]):
         return primal, dual
 
     def adapt(self, state: LaRankState, primal: Primal, dual: Dual, moved: bool) -> None:
-        """Visits, thresholds, dtype and length for the next pass."""
+        """Set visits, thresholds, dtype and length for the next pass."""
         state.length = float(np.clip(state.length * primal.factor, 1.0, LONGEST))
         narrow = state.iterate.W.dtype != np.float64
         rounded = narrow and primal.parts.sum() <= primal.blur
@@ -187,13 +190,13 @@ class LaRank(Solver[LaRankState]):
         if rounded and narrow:
             state.iterate = state.iterate._replace(W=dual.W)
         state.at_rest = rounded and not narrow
-        # beyond float32 the parts say more of how the weights are rounded than of the dual
+        # once W is wider than the rows, the parts show the rounding of the model more than the dual
         own = self.active and state.iterate.W.dtype == self.problem.rows.dtype
         state.fresh = worth_a_visit(primal.parts) if own else self._all()
 
 
 def worth_a_visit(gaps: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The fewest examples that hold COVERED of the gap."""
+    """The smallest set of examples that holds a share COVERED of the gap."""
     order = np.argsort(-gaps)
     held = np.cumsum(gaps[order])
     enough = np.searchsorted(held, COVERED * held[-1]) + 1

@@ -1,32 +1,32 @@
 """One sweep of LaRank over the examples (larank.py has the fit).
 
-A direction moves the coefficients of one example (patterns.py has the dual):
+A visit moves the coefficients of one example (patterns.py has the dual).  There are three kinds:
 
     process     a fresh example, all classes
     reprocess   a random support pattern, all classes
-    optimize    a random support pattern, only the classes it has coefficients for: few, so cheap
+    optimize    a random support pattern, only the few classes that it has coefficients for
 
-Multi-class: with k+ the class of largest gradient among those that may grow and k- the class of
-smallest gradient, move by λ along e_{k+} - e_{k-}:
+Multi-class: with k+ the class of largest gradient among those whose coefficient may grow, and k-
+the class of smallest gradient, move by λ along e_{k+} - e_{k-}:
 
     λ = min { (g_{k+} - g_{k-}) / (2 ‖x‖²),  room of k+ },    gain  λ (g_{k+} - g_{k-}) - λ² ‖x‖²
 
-Binary, as on the slides: α <- max{0, min{α - (y wᵀx - 1)/‖x‖², U}}.
+Binary, as in BB08: α <- max{0, min{α - (y wᵀx - 1)/‖x‖², U}}.
 
-A move counts only if its gradient exceeds tau and there is room for a move of kappa: every one
-that counts then gains at least min{tau²/(2ν²), kappa tau/2}, ν the largest norm of a direction in
-feature space, and the dual is at most n U, hence the bound on their number on the slides.
+A move counts only if its gradient exceeds tau and there is room for a move of kappa.  Every move
+that counts gains at least min{tau²/(2ν²), kappa tau/2}, where ν is the largest norm of a direction
+in feature space.  Since the dual is at most n U, this bounds the number of moves (BB08).
 
-Which of the three comes next is drawn in proportion to their dual gains per operation, running
-means with rate ADAPT, none below 1/FLOOR of the sum.  An operation is a product with one row of W,
-not a second, so that a seed reproduces a run.
+The kind of the next visit is drawn in proportion to the dual gain per operation of each kind: a
+running mean with rate ADAPT, at least 1/FLOOR of the sum.  Cost is measured in operations, products
+with one row of W, and not in seconds, so that a seed reproduces a run.
 
-Departures: the reference code makes ten reprocesses or optimizes once one is drawn, which was
-measured to cost half to four fifths more operations than one.  Once the scores of an example are
-known, up to `inner` moves are made on it before W follows (each costs C numbers, not C d);
-`inner=1` is the paper's single move.  `reprocess=False` visits fresh examples only, with which the
-slides compare.  The directions themselves are in svm_forms.py, and what happens between two passes
-in larank.py.
+Departures: the reference code makes ten reprocesses or optimizes whenever one is drawn; this was
+measured to need half to four fifths more operations than making one.  Once the scores of an example
+are known, up to `inner` moves are made on it before W is updated (each move costs O(C), not
+O(C d)); `inner=1` is the paper's single move.  `reprocess=False` visits fresh examples only, the
+rival of LaRank in BB08.  The moves are in svm_forms.py, and what happens between two passes is in
+larank.py.
 """
 
 from dataclasses import dataclass, replace
@@ -43,30 +43,30 @@ from .svm_forms import TIE, Limits, at_bound, improve
 PROCESS, REPROCESS, OPTIMIZE = 0, 1, 2
 ADAPT = 0.05
 FLOOR = 20.0
-DRAWS = 2**16  # random numbers handed to the kernel at a time, at most
-DRAWS_A_VISIT = 16  # so many for each example of an order, if that is less
+DRAWS = 2**16  # random numbers passed to the kernel at a time, at most
+DRAWS_A_VISIT = 16  # random numbers per example of an order, if that is less
 NOWHERE = -1
 DONE, MORE_ROOM, MORE_DRAWS = 0, 1, 2  # why the kernel returned
 
-# Where each counter stands.
+# Indices into LaRankIterate.counters.
 POSITION, KIND, DRAWN, LISTED, MOVES, OPERATIONS = range(6)
 
 
 class LaRankIterate(NamedTuple):
-    """Where a sweep is."""
+    """The iterate, and the state of a sweep."""
 
     W: NDArray[Any]  # (C, d), or (1, d)
     b: NDArray[np.float64]  # (C,), or (1,)
     patterns: Patterns
     listed: NDArray[np.int64]  # (n,) support patterns to draw from, the first counters[LISTED]
-    place: NDArray[np.int64]  # (n,) of an example in `listed`, or NOWHERE
+    place: NDArray[np.int64]  # (n,) position of an example in `listed`, or NOWHERE
     counters: NDArray[np.int64]  # (6,)
     rates: NDArray[np.float64]  # (3,) dual gain per operation of each kind
 
 
 @dataclass(frozen=True)
 class Rules:
-    """When a move counts, and which comes next."""
+    """Which moves count, and how the next visit is chosen."""
 
     tau: float = 1e-4
     kappa: float = 1e-6
@@ -76,7 +76,7 @@ class Rules:
     reprocess: bool = True  # else fresh examples only
 
     def init(self, patterns: Patterns, W: NDArray[Any], b: NDArray[np.float64]) -> LaRankIterate:
-        """From these patterns and their weights."""
+        """The iterate with these patterns and their weights."""
         n = len(patterns.first)
         state = LaRankIterate(
             W,
@@ -90,16 +90,16 @@ class Rules:
         return self.listing(state, support(patterns))
 
     def listing(self, state: LaRankIterate, drawn: NDArray[np.intp]) -> LaRankIterate:
-        """With these patterns to draw from."""
+        """The iterate with these patterns as the list to draw from."""
         state.place[:] = NOWHERE
         state.counters[LISTED] = 0
         list_patterns(drawn, state)
         return state
 
     def lowered(self, share: float) -> "Rules | None":
-        """The thresholds' next values when nothing moves; None if they are not in the way.
+        """Rules with lower thresholds, for when nothing moves; None if these are not the cause.
 
-        `share` is the gap in units of lam Σ U_i: what tau would be if it held back all of it.
+        `share` is the gap in units of lam Σ U_i: the tau that would hold back all of the gap.
         """
         if self.tau > 0.5 * share:
             return replace(self, tau=0.01 * share)
@@ -114,9 +114,9 @@ class Rules:
         rng: np.random.Generator,
         row_of: NDArray[np.intp] | None = None,
     ) -> LaRankIterate:
-        """Every example of `order` once as a fresh one, and what is drawn in between.
+        """Visit every example of `order` once as a fresh one, and support patterns in between.
 
-        `row_of` says where an example lies in X, if not all of them are there.
+        `row_of` has the position of each example in X; None: X holds all of them, in order.
         """
         limits = Limits(self.tau, self.kappa, self.inner, problem.bias, TIE * self.tau)
         row_of = np.arange(len(state.place)) if row_of is None else row_of
@@ -151,7 +151,7 @@ class Rules:
 
 @kernel()
 def list_pattern(i, listed, state):  # type: ignore[no-untyped-def]
-    """Put example i on the list to draw from, or take it off."""
+    """Add example i to the list to draw from, or remove it."""
     place, last = state.place[i], state.counters[LISTED] - 1
     if listed and place == NOWHERE:
         state.listed[last + 1] = i
@@ -175,7 +175,7 @@ def list_patterns(drawn, state):  # type: ignore[no-untyped-def]
 def sweep(  # type: ignore[no-untyped-def]
     form, X, row_of, U, sq, order, draws, limits, adaptive, skip_bound, reprocess, state, pattern
 ):
-    """LaRank until the order is through, or more slots or random numbers are needed."""
+    """Run LaRank to the end of `order`, or until more slots or random numbers are needed."""
     counters, rates = state.counters, state.rates
     while True:
         if counters[DRAWN] + 2 > len(draws):
@@ -195,7 +195,7 @@ def sweep(  # type: ignore[no-untyped-def]
         )
         if moves > 0:
             if not fits(state.patterns, i, pattern, m):
-                return MORE_ROOM  # nothing was changed: the same again with more slots
+                return MORE_ROOM  # nothing was changed: repeat the visit with more slots
             operations += follow(pattern, m, X, row_of[i], 1.0, limits.bias, state.W, state.b)
             write(state.patterns, i, pattern, m)
             supports = False
@@ -217,7 +217,7 @@ def sweep(  # type: ignore[no-untyped-def]
 
 @kernel()
 def choose(adaptive, kind, draws, counters, rates):  # type: ignore[no-untyped-def]
-    """What comes after `kind`."""
+    """Choose the kind of the visit after one of `kind`."""
     if not adaptive:  # process, reprocess, optimize, process ...
         counters[KIND] = (kind + 1) % 3
         return

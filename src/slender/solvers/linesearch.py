@@ -1,16 +1,17 @@
-"""How far to go along a direction, asked of a sample of the rows.
+"""The step length along a direction, estimated from a sample of the rows.
 
 phi(t) = P(theta + t D) has phi'(0) = <∇P, D>, which is known exactly, and
 
     phi'(t) = phi'(0) + t lam ‖D_W‖² + Σ w_i ( E_{p_i(t)}[D x_i] - E_{p_i(0)}[D x_i] )
 
-where p_i(t) = softmax(s_i + t D x_i) needs only the scores s_i and D x_i of a row, not the row.  On
-a few thousand rows their mean is known to a few per cent, so the root of phi' found there is a step
-that nearly always needs no second try, and a whole pass is not spent on a trial.
+where p_i(t) = softmax(s_i + t D x_i) needs only the scores s_i and D x_i of a row, not the row.  A
+few thousand rows give the mean to a few per cent.  So the root of phi' on the sample is a step
+length that is nearly always accepted at once, and no pass is spent on a trial.
 
-Many classes.  A sample's scores may take too much memory (2,048 rows of 10,000 classes: 82 MB).
-Then only the contenders of each row, the classes of its largest scores, have one each; all others
-are one class whose D x has, under their part of the softmax, mean m and variance v:
+Many classes.  The scores of a sample may take too much memory (2,048 rows of 10,000 classes: 82
+MB).  Then scores are stored only for the contenders of each row, the classes with its largest
+scores.  All others together count as one class, whose D x has mean m and variance v under the
+softmax restricted to them:
 
     ln Σ_rest exp(s + t D x)  =  ln Σ_rest exp s + t m + t² v / 2 + ...
 """
@@ -26,16 +27,17 @@ from ..passes.residuals import FAST
 from ..problem.multinomial import Multinomial
 from ..rows.threads import each_part, matmul
 
-FEWEST, MOST = 1536, 2048  # rows, and an eighth of all in between
-BYTES, LEAST = 64 * 2**20, 16  # held dense with their scores; of very wide rows, so few
-# With too many classes: a row keeps the scores of CONTENDERS, and one row in PART is looked at.
+FEWEST, MOST = 1536, 2048  # rows of a sample: an eighth of all, within these limits
+BYTES, LEAST = 64 * 2**20, 16  # of the dense rows, and of their scores; but at least so many rows
+# With too many classes, the scores of CONTENDERS classes per row are stored, and the sample has at
+# least one row in PART.
 CONTENDERS, PART = 64, 64
-# Where every row of the sample is already won, phi' only creeps towards 0, and what the sample's
-# slope differs from that of all rows may be more than is left of it: stop short of the root.
+# If every row of the sample is classified with certainty, phi' approaches 0 very slowly, and the
+# error of the sample's slope may exceed what is left of it.  So stop short of the root.
 SHORT = 0.05
 ROOT_STEPS = 12
-ROOT_TOL = 0.02  # of t: the sample itself knows the root no better
-FAR = 2.0  # contenders are those at t = 0 or at this t
+ROOT_TOL = 0.02  # of t: the sample does not determine the root more accurately
+FAR = 2.0  # contenders have the largest scores at t = 0 or at this t
 
 
 class Line(NamedTuple):
@@ -43,11 +45,11 @@ class Line(NamedTuple):
 
     s: NDArray[Any]  # (m, K)
     d: NDArray[Any]  # (m, K)
-    rest: NDArray[Any]  # (m, 3) ln Σ exp s, mean and variance of d; (0, 3) where there are none
+    rest: NDArray[Any]  # (m, 3) ln Σ exp s, mean and variance of d; (0, 3) if there are no others
 
 
 def draw(problem: Multinomial, rng: np.random.Generator) -> "LineSample":
-    """Some rows of a problem."""
+    """A sample of the rows of a problem."""
     n, itemsize = problem.examples.n_active, problem.rows.dtype.itemsize
     m = int(np.clip(n // 8, FEWEST, MOST))
     kind: type[LineSample] = LineSample
@@ -65,23 +67,23 @@ class LineSample:
         self.X, self.w = X, w  # (m, d), (m,)
 
     def astype(self, dtype: Any) -> "LineSample":
-        """The same rows for arithmetic in another dtype; their scores are to be made again."""
+        """The same rows in another dtype; their scores must be computed again by `move_to`."""
         return type(self)(self.X.astype(dtype), self.w.astype(dtype))
 
     def move_to(self, theta: NDArray[Any]) -> None:
-        """The scores at theta."""
+        """Compute the scores at theta."""
         self.scores = self._products(theta)
 
     def move(self, line: Line, t: float) -> None:
-        """The scores at theta + t D."""
+        """Update the scores to theta + t D."""
         self.scores += self.scores.dtype.type(t) * line.d
 
     def shift(self, tau: NDArray[Any]) -> None:
-        """The scores when tau is added to the intercepts."""
+        """Update the scores after tau was added to the intercepts."""
         self.scores += tau
 
     def along(self, theta: NDArray[Any], D: NDArray[Any]) -> Line:
-        """The rows along D, from theta, where they are."""
+        """The rows along D, from the current theta."""
         return Line(self.scores, self._products(D), np.empty((0, 3), D.dtype))
 
     def _products(self, D: NDArray[Any], rows: slice = slice(None)) -> NDArray[Any]:
@@ -90,7 +92,7 @@ class LineSample:
         return step
 
     def root(self, line: Line, slope: float, ridge: float) -> float:
-        """t with phi'(t) = SHORT phi'(0): Newton's method kept inside a bracket."""
+        """t with phi'(t) = SHORT phi'(0), by Newton's method inside a bracket."""
         slope *= 1.0 - SHORT
         mean0, _ = moments(line, self.w, 0.0)
         lo, hi, t = 0.0, np.inf, 1.0
@@ -114,7 +116,7 @@ class LineSample:
 
 
 class ContenderSample(LineSample):
-    """A sample whose scores are made anew for every direction, and not kept."""
+    """A sample whose scores are computed for every direction and not stored."""
 
     def move_to(self, theta: NDArray[Any]) -> None:
         pass
@@ -144,7 +146,7 @@ class ContenderSample(LineSample):
 
 @kernel(fastmath=FAST)
 def contend(lo, hi, S, T, line):  # type: ignore[no-untyped-def]
-    """The lines of rows lo to hi, from all their scores S and steps T."""
+    """Fill `line` for rows lo to hi, from their scores S and products T = D x of all classes."""
     C, K = S.shape[1], line.s.shape[1]
     far = S.dtype.type(FAR)
     reach = np.empty(C, S.dtype)
@@ -157,7 +159,7 @@ def contend(lo, hi, S, T, line):  # type: ignore[no-untyped-def]
         for c in range(C):
             if reach[c] >= least and k < K:
                 line.s[i, k], line.d[i, k] = s[c], d[c]
-                reach[c] = np.inf  # it has its place
+                reach[c] = np.inf  # already stored
                 k += 1
             else:
                 largest = max(largest, s[c])

@@ -1,17 +1,17 @@
-"""The outer loop, once: clock, trace, log, callbacks, Ctrl-C, BLAS's threads.
+"""The outer loop of all solvers: clock, trace, log, callbacks, Ctrl-C, BLAS threads.
 
-A solver is a problem with settings.  All that changes during a fit is in its state, so that the
-loop drives any of them without knowing which:
+A solver is a problem with settings.  Everything that changes during a fit is in its state, so the
+loop can run any solver:
 
     state = solver.init(rng)
     while not solver.finished(state):
-        record = solver.step(state)         about one pass, and what it came to
+        record = solver.step(state)         about one pass; returns its figures
     solver.end(state)                       what is left to do after the last step
-    solver.solution(state)                  the model at this or any moment
+    solver.solution(state)                  the current model; may be called at any time
 
-A path is a solver too: its step is one value of the penalty, found by steps of another solver.
+A path is a solver too: each of its steps solves the problem at one penalty, by another solver.
 
-The clock sees nothing but work: evaluation and callbacks run while it stands still.
+The clock measures only the work of the solver: it stops during evaluation and callbacks.
 """
 
 import logging
@@ -26,45 +26,45 @@ from ..problem.linear import Linear
 from ..rows import one_blas_thread
 
 Record = dict[str, float]  # "seconds", "passes", "objective", and what a solver adds
-Callback = Callable[[Record, Callable[[], Linear]], bool | None]  # a true answer stops the fit
+Callback = Callable[[Record, Callable[[], Linear]], bool | None]  # a true result stops the fit
 Ending = Literal["finished", "out of passes", "stopped", "interrupted"]
 State = TypeVar("State")
 
-LOG = logging.getLogger("slender")  # at INFO a line for each pass, for who wants to watch a fit
+LOG = logging.getLogger("slender")  # at level INFO, one line per pass
 
 
 class Solver(ABC, Generic[State]):
-    """What the loop drives."""
+    """What the loop needs of a solver."""
 
     @abstractmethod
     def init(self, rng: np.random.Generator) -> State:
-        """Where a fit begins: arrays, numbers and the generator."""
+        """The state at the start of a fit: arrays, numbers and the random generator."""
 
     @abstractmethod
     def step(self, state: State) -> Record:
-        """About one pass, which changes the state; at least the objective.
+        """Change the state by about one pass; returns at least the objective.
 
-        "passes" are those so far; a step that does not name them is one.
+        "passes" is the number so far; a step whose record lacks it counts as one pass.
         """
 
     @abstractmethod
     def solution(self, state: State) -> Linear:
-        """The model at this moment, for raw features."""
+        """The current model, for raw features."""
 
     def finished(self, state: State) -> bool:
-        """Is there nothing left to gain?"""
+        """Is the goal reached, or no further progress possible?"""
         return False
 
     def end(self, state: State, hurry: bool = False) -> Record | None:
-        """What is to be done after the last step; a record, if that changed anything.
+        """Do what is left after the last step; returns a record if that changed anything.
 
-        In a hurry, after Ctrl-C or a callback's word, only what costs no pass.
+        With `hurry`, after Ctrl-C or if a callback stopped the fit, it must not cost a pass.
         """
         return None
 
 
 class Clock:
-    """Seconds of work: `with clock: ...` counts, everything else does not."""
+    """A stopwatch that runs only inside `with clock:`."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
@@ -80,9 +80,9 @@ class Clock:
 def steps(
     solver: Solver[State], state: State, most: float = np.inf, before: float = 0.0
 ) -> Iterator[Record]:
-    """A record for each step, until nothing is left to gain or `most` passes are done.
+    """One record per step, until the solver is finished or `most` passes are done.
 
-    `before` is how many passes the state has behind it.
+    `before` is the number of passes made before.
     """
     passes = before
     while not solver.finished(state) and passes - before < most:
@@ -104,11 +104,11 @@ def run(
     clock: Clock | None = None,
     evaluate: Callable[[], float] | None = None,
 ) -> Ending:
-    """Drive a solver, adding a record of each step to the trace.
+    """Run a solver, and append one record per step to the trace.
 
-    `evaluate`, where given, replaces the step's estimate of the objective by an exact figure.  The
-    trace may hold earlier passes, which count.  Ctrl-C ends the fit with what there is, and is
-    raised where there is nothing.
+    `evaluate`, if given, replaces the step's estimate of the objective by an exact value.  The
+    trace may hold earlier passes; their count is continued.  Ctrl-C ends the fit with the current
+    model, or is raised if the trace is empty.
     """
     clock = clock or Clock()
     before = trace[-1]["passes"] if trace else 0.0
@@ -123,10 +123,10 @@ def run(
 
     ending: Ending | None = None
     try:
-        with one_blas_thread():  # in callbacks too: after a product on many the next pass is slow
+        with one_blas_thread():  # also in callbacks: after a product on many, a pass is slow
             while (record := _next(records, clock)) is not None:
                 record = keep(record)
-                # every callback sees every record, also the one at which another asks to stop
+                # call every callback, also if an earlier one in the list stops the fit
                 answers = [
                     call(record, lambda: solver.solution(state)) for call in listed(callbacks)
                 ]
@@ -152,13 +152,13 @@ def _next(records: Iterator[Record], clock: Clock) -> Record | None:
 
 
 def listed(callbacks: Callback | Sequence[Callback] | None) -> Sequence[Callback]:
-    """One callback, several or none, as a user gives them."""
+    """The callbacks as a sequence; the user may give one, several or None."""
     if callbacks is None:
         return ()
     return (callbacks,) if callable(callbacks) else callbacks
 
 
 def note(record: Mapping[str, Any]) -> None:
-    """A line of the log: every figure of a record by its name."""
+    """Log one line: the names and values of a record."""
     if LOG.isEnabledFor(logging.INFO):
         LOG.info(", ".join(f"{name} {value:.5g}" for name, value in record.items()))

@@ -5,21 +5,22 @@ With s_i = W x_i + b the scores of row i, g_i (C,) the slope of its loss in them
     W <- (1 - eta_t lam) W - Σ_{i in batch} e_i g_i x_iᵀ     e_i = min(eta_t c_i / |batch|, cap_i)
     b <- b - beta² Σ_{i in batch} e_i g_i                    beta: the constant coordinate
 
-    eta_t = eta / (1 + decay t)^power, t the updates so far:
+    eta_t = eta / (1 + decay t)^power, t the number of updates so far:
         constant    decay = 0
         sqrt        decay = 1, power = 1/2           eta / sqrt(it), it from 1 (AIMS)
         optimal     decay = lam eta, power = 1       (BB08)
 
-Each pass cuts a fresh permutation of the rows into batches; the last may be smaller.  The objective
-reported is the mean of the batches' own objectives, each before its update, as AIMS says.
+Each pass splits a new permutation of the rows into batches; the last one may be smaller.  The
+reported objective is the mean over the batches of the objective on each before its update, as in
+AIMS.
 
-What g_i is depends on the loss: `EachClass` takes a margin loss of every class's ±score
-(one-vs-rest, the objective is then a mean over the classes), `AllClasses` a multi-class loss.  Two
-matrix products a batch; the kernel between them turns scores into -e_i g_i in place.
+g_i depends on the loss: `EachClass` applies a margin loss to the signed score of every class
+(one-vs-rest; the objective is then a mean over the classes), `AllClasses` is a multi-class loss.  A
+batch needs two matrix products; the kernel between them turns scores into -e_i g_i in place.
 
-Departures from AIMS: weights c_i; an intercept; averaging, the j-th iterate that enters
-weighs j; and for an automatic step cap_i, which is `cap` over kappa ‖x_i‖², kappa bounding the
-loss's curvature: no row alone moves its own scores further than that allows.
+Departures from AIMS: weights c_i; an intercept; averaging, in which the j-th iterate has weight j;
+and, for an automatic step, cap_i, which is `cap` divided by kappa ‖x_i‖², where kappa bounds the
+curvature of the loss: it limits how far a row can move its own scores.
 """
 
 from collections.abc import Iterator
@@ -41,13 +42,13 @@ from ..rows import one_blas_thread
 from .loop import Record, Solver
 from .stochastic import StochasticData
 
-CHUNK_BYTES = 2 * 2**20  # rows gathered at once, whole batches of them: about a core's cache
-AVERAGE_EVERY = 32  # updates between two iterates that enter the average,
-AVERAGES_A_PASS = 32  # fewer where a pass has few batches, so that this many enter a pass
+CHUNK_BYTES = 2 * 2**20  # of rows gathered at once, in whole batches: about the cache of a core
+AVERAGE_EVERY = 32  # updates between two iterates that enter the average;
+AVERAGES_A_PASS = 32  # fewer if a pass has few batches, so that this many enter per pass
 
 
 class EachClass(NamedTuple):
-    """One-vs-rest: class c sees the margin y_c s_c and nothing of the others."""
+    """One-vs-rest: the loss of class c depends only on its own margin y_c s_c."""
 
     loss: MarginLoss
 
@@ -67,16 +68,16 @@ class EachClass(NamedTuple):
         return float(self.loss.curvature(0.0))
 
     def terms(self, n_classes: int) -> int:
-        """Losses a row has: the objective is their mean."""
+        """Number of losses per row: the objective is their mean."""
         return n_classes
 
     def kept(self, W: NDArray[Any], b: NDArray[Any]) -> Linear:
-        """What a model keeps of the solver's rows."""
+        """The model made from the solver's class rows."""
         return Linear(W, b)
 
 
 class AllClasses(NamedTuple):
-    """A multi-class loss of the row of scores; y are class indices that count from 0."""
+    """A multi-class loss of a row of scores; y has class indices that start at 0."""
 
     loss: MulticlassLoss
 
@@ -145,13 +146,13 @@ class MiniBatchState(NamedTuple):
     b: NDArray[np.float64]  # (C,)
     A: NDArray[Any]  # (C, d) average of W; (C, 0) without averaging
     a: NDArray[np.float64]  # (C,) average of b
-    m: NDArray[np.int64]  # () iterates in the average
-    t: NDArray[np.int64]  # () updates so far
+    m: NDArray[np.int64]  # () number of iterates in the average
+    t: NDArray[np.int64]  # () number of updates so far
 
 
 @dataclass(frozen=True)
 class MiniBatch(Solver[MiniBatchState]):
-    """Batches of these examples."""
+    """Mini-batch descent on these examples."""
 
     data: StochasticData
     batch_loss: BatchLoss
@@ -184,8 +185,8 @@ class MiniBatch(Solver[MiniBatchState]):
         every = int(np.clip(n_batches // AVERAGES_A_PASS, 1, AVERAGE_EVERY))
         total, scratch = 0.0, np.empty_like(state.W)
         order = self.data.active[state.rng.permutation(n)]
-        # Products this small are slower on many threads, hence one.  Where the step is too large
-        # numbers may overflow: the estimator says so, once.
+        # Products this small are slower on many threads, hence one.  If the step is too large,
+        # numbers may overflow: the estimator warns once that the fit diverged.
         with one_blas_thread(), np.errstate(over="ignore"):
             for index, block in self.batches(order):
                 total += len(index) * self.update(state, index, block, scratch)
@@ -194,7 +195,7 @@ class MiniBatch(Solver[MiniBatchState]):
         return {"objective": total / n}
 
     def batches(self, order: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Any]]:
-        """The rows of each batch, by number and as a block."""
+        """The rows of each batch, as indices and as a block."""
         size, rows = self.batch_size, self.data.rows
         chunk = size * max(1, CHUNK_BYTES // (size * rows.row_bytes))
         for first in range(0, len(order), chunk):
@@ -207,7 +208,7 @@ class MiniBatch(Solver[MiniBatchState]):
     def update(
         self, state: MiniBatchState, index: NDArray[np.intp], block: Any, scratch: NDArray[Any]
     ) -> float:
-        """One step on the rows `index`, which are `block`; returns their objective before it."""
+        """One step on the rows `index`, given as `block`; returns their objective before it."""
         W, size = state.W, len(index)
         terms = self.batch_loss.terms(len(W))
         eta = self.eta / (1.0 + self.decay * float(state.t)) ** self.power
@@ -229,11 +230,11 @@ class MiniBatch(Solver[MiniBatchState]):
     def _cap(self) -> NDArray[np.float64]:
         reach = self.batch_loss.kappa() * (self.data.sqnorms.astype(np.float64) + self.beta**2)
         cap = np.full_like(reach, np.inf)
-        np.divide(self.cap, reach, out=cap, where=reach > 0)  # 0: a hinge has no curvature, no cap
+        np.divide(self.cap, reach, out=cap, where=reach > 0)  # 0 for a hinge: no curvature, no cap
         return cap
 
     def _enter(self, state: MiniBatchState) -> None:
-        """The iterate into the average, with weights 1, 2, 3, ... of all that entered."""
+        """Add the iterate to the average, in which the j-th iterate has weight j."""
         state.m[...] += 1
         omega = 2.0 / (float(state.m) + 1.0)
         keep, enter = state.W.dtype.type(1.0 - omega), state.W.dtype.type(omega)
@@ -244,7 +245,7 @@ class MiniBatch(Solver[MiniBatchState]):
         return self.batch_loss.kept(*self.data.coordinates.coef(*self.weights(state)))
 
     def weights(self, state: MiniBatchState) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """W and b, averaged if that was asked for and at least one iterate was averaged."""
+        """W and b; their averages if `average` is set and at least one iterate has entered."""
         if self.average and state.m > 0:
             return state.A.copy(), state.a.copy()
         return state.W.copy(), state.b.copy()

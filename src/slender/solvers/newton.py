@@ -1,25 +1,24 @@
-"""Multinomial logistic regression to the optimum: L-BFGS on the shoulders of SLND's curvature.
+"""Multinomial logistic regression to the optimum: L-BFGS preconditioned by SLND's curvature.
 
-    H0     = the classes' inverse blocks  renewed every few steps, with the rows that bend most,
-                                          which a pass has found         (curvature/classwise.py)
-    D      = -H ∇P                        H: H0 corrected by the last `memory` pairs (two loops)
+    H0     = inverse blocks of the classes, updated every few steps with the doubtful rows that a
+                                          pass has found     (curvature/classwise.py, doubtful.py)
+    D      = -H ∇P                        H: H0 corrected by the last MEMORY pairs (two loops)
     t      = root of phi' on a sample     (linesearch.py)
     theta <- theta + t D                  one pass: objective, gradient, and the next pair
 
-A pair is s = step, y = change of the gradient.  Its part from the data, y - lam s, does not depend
-on lam, so pairs serve the next value of lam of a path too.
+A pair is s = step, y = change of the gradient.  The data's part of y, y - lam s, does not depend on
+lam, so the pairs can also be used at the next lam of a path.
 
-The end.  When the gradient is small enough for the certificate (problem/certificate.py) but for
-the intercepts, these take Newton steps of their own: one with the matrix A, which costs a pass, or,
-with many classes, a few with its diagonal, which cost half a pass each.  The certificate found
-there is a proof, and the best dual value seen so far is kept.
+The end.  If the gradient is small enough for the certificate (problem/certificate.py) except for
+the intercepts, the intercepts alone make Newton steps: one with the matrix A, which costs a pass,
+or, with many classes, a few with its diagonal, which cost half a pass each.  The certificate found
+there is a proof, and the best dual value so far is kept.
 
-A small problem that takes many steps is given its whole Hessian (dense.py).
+A small problem that takes many steps switches to the full Hessian (dense.py).
 
-Rounding.  A direction that leads nowhere is followed by plainer ones: H0 without pairs, then the
-diagonal of H0.  Where none decreases the objective, or where the proof fails for nothing but
-rounding, the fit goes on in float64, the rows being widened block by block; `settle` brings its
-weights back to numbers that float32 holds.
+Rounding.  If a direction does not decrease the objective, simpler ones are tried: H0 without pairs,
+then the diagonal of H0.  If none does, or if only rounding prevents the proof, the fit continues in
+float64, with rows widened block by block; `settle` rounds the final weights to float32.
 """
 
 from dataclasses import dataclass
@@ -51,22 +50,22 @@ from .quasinewton import (
 from .secant_pairs import SecantPairs, dot
 
 MEMORY = 10
-# Steps after which a fit in float32 is given the digits of float64: one that takes so many fights
-# with rounding, as with columns whose scales differ by many decades.
+# Steps after which a fit in float32 continues in float64: one that takes so many suffers from
+# rounding, for instance with columns whose scales differ by many decades.
 PATIENCE = 100
-WORSE = 1e-5  # of the objective: what rounding may add to it after a step of the intercepts
-LITTLE = 1e-3  # of the gap: a change of the weights that costs less needs no pass of its own
+WORSE = 1e-5  # share of the objective that rounding may add after a step of the intercepts
+LITTLE = 1e-3  # share of the gap: a change of the weights that costs less needs no pass
 DIAGONAL_STEPS = 2  # of the intercepts before a proof with many classes: each gains a digit or more
 # Without a penalty there is no certificate: stop when a step gains less than this share of tol
-# times the objective, or when the objective itself is that small.
+# times the objective, or when the objective is less than this share of tol.
 UNPENALISED = 1e-3
 
 
 @dataclass(frozen=True)
 class Newton(Solver[NewtonState]):
-    """A multinomial problem under the penalty lam/2 ‖W‖², to a gap of tol times the objective.
+    """A multinomial problem with penalty lam/2 ‖W‖², solved to a gap of tol times the objective.
 
-    `start` is the theta to begin with, `curvature` and `pairs` what another fit has learned.
+    `start` is the initial theta; `curvature` and `pairs` may come from another fit.
     """
 
     problem: Multinomial
@@ -90,7 +89,7 @@ class Newton(Solver[NewtonState]):
         return NewtonState(rng, theta, sample, pairs, curvature, problem.passes)
 
     def step(self, state: NewtonState) -> Record:
-        """A look at the start, or one step; and a proof, where one is in reach."""
+        """Evaluate the start, or make one step; then prove the gap if that is in reach."""
         if state.point is None:
             begin(self.problem, state, state.theta, self.lam)
         else:
@@ -111,7 +110,7 @@ class Newton(Solver[NewtonState]):
         return state.objective <= enough or state.decrease <= enough * state.objective
 
     def end(self, state: NewtonState, hurry: bool = False) -> Record | None:
-        """Whatever can be proved where tol is not; and weights as the caller's dtype has them."""
+        """Bound the gap if tol was not reached; round the weights to the caller's dtype."""
         if self.settled(state) and (hurry or self.proved(state)):
             return None
         if not (hurry or self.proved(state)):
@@ -127,28 +126,31 @@ class Newton(Solver[NewtonState]):
         return {"passes": passes, "objective": state.objective, "gap": state.gap}
 
     def proved(self, state: NewtonState) -> bool:
-        """Is the optimum proved to be within tol?"""
+        """Is the gap proved to be at most tol times the objective?"""
         return state.gap <= self.tol * state.objective
 
     # -- float32 or float64 ----------------------------------------------------------------------
 
     def at_work(self, state: NewtonState) -> Multinomial:
-        """The problem in the arithmetic of this moment."""
+        """The problem in the dtype in which the fit currently computes."""
         return self.problem.widened() if state.wide else self.problem
 
     def _patient(self, state: NewtonState) -> bool:
-        """Is it too early to blame rounding for a fit that is slow?"""
+        """Has the fit made too few steps for rounding to be the cause of slow progress?"""
         return state.steps <= (MANY if DenseNewton.suits(self.problem) else PATIENCE)
 
     def widen(self, state: NewtonState, better: bool = False) -> None:
-        """Go on in float64, from the same theta or with better intercepts: one pass."""
+        """Continue in float64, from the same theta or with better intercepts: one pass.
+
+        A second pass is needed if those intercepts raise the objective.
+        """
         before = state.here
         theta = self._newton_intercepts(state) if better else before.theta
         state.wide = True
         state.sample = state.sample.astype(np.float64)
         state.pairs = SecantPairs(MEMORY, np.dtype(np.float64))
         state.doubtful, state.blocks, state.age = None, None, 0
-        dual, steps = state.dual, state.steps  # a bound holds in any arithmetic
+        dual, steps = state.dual, state.steps  # a bound holds in any dtype
         begin(
             self.at_work(state), state, theta.astype(np.float64), before.lam, before.A is not None
         )
@@ -159,13 +161,13 @@ class Newton(Solver[NewtonState]):
         state.dual, state.steps = dual, steps
 
     def settled(self, state: NewtonState) -> bool:
-        """Does the caller's dtype hold the weights exactly?"""
+        """Can the caller's dtype represent the weights exactly?"""
         return not state.wide
 
     def model(self, state: NewtonState) -> tuple[NDArray[Any], NDArray[Any]]:
-        """(W, b) for raw features, a row for each class, in the caller's dtype."""
+        """(W, b) for raw features, one row per class, in the caller's dtype."""
         W, b = self.at_work(state).model(state.here.theta)
-        if state.wide and len(b) == 2:  # the difference is kept: let it be exact
+        if state.wide and len(b) == 2:  # the model keeps their difference: make it exact
             W, b = (
                 np.array([-0.5, 0.5])[:, None] * (W[1] - W[0]),
                 np.array([-0.5, 0.5]) * (b[1] - b[0]),
@@ -174,7 +176,7 @@ class Newton(Solver[NewtonState]):
         return W.astype(dtype, copy=False), b.astype(dtype, copy=False)
 
     def settle(self, state: NewtonState, hurry: bool = False) -> None:
-        """Weights and intercepts that the caller's dtype holds, and what is proved of those."""
+        """Round weights and intercepts to the caller's dtype, and bound the gap there."""
         if self.settled(state):
             return
         problem, point = self.at_work(state), state.here
@@ -189,14 +191,14 @@ class Newton(Solver[NewtonState]):
         self.prove(state)
 
     def _rise(self, state: NewtonState, change: NDArray[Any]) -> float:
-        """What the objective gains at most: ‖diag p - p pᵀ‖ <= 1/2 bounds its curvature."""
+        """The most that the objective can rise: ‖diag p - p pᵀ‖ <= 1/2 bounds its curvature."""
         L = self.lam + 0.5 * (self.problem.trace + self.problem.total)
         return float(max(0.0, dot(state.here.gradient, change)) + 0.5 * L * dot(change, change))
 
     # -- the proof -------------------------------------------------------------------------------
 
     def certified(self, state: NewtonState, tol: float) -> bool:
-        """Is the optimum proved to within tol times the objective?  May cost some passes."""
+        """Is the gap proved to be at most tol times the objective?  May cost some passes."""
         for _ in range(3):
             goal = tol * state.objective
             if state.gap <= goal:
@@ -209,28 +211,28 @@ class Newton(Solver[NewtonState]):
                 exact = self.prove(state)
                 if state.gap <= goal:
                     return True
-                if exact <= goal:  # only rounding is in the way
+                if exact <= goal:  # only rounding prevents the proof
                     if not narrow(self.at_work(state)):
                         return False
                     self.widen(state)
                     continue
             if not (self.problem.intercept and self._better_intercepts(state)):
                 return False
-            state.stalled = state.still >= STILL_STEPS  # a line search may find its way from here
+            state.stalled = state.still >= STILL_STEPS  # from here a line search may succeed
         return False
 
     def bound(self, state: NewtonState) -> None:
-        """Whatever can be proved here: at most two passes, and one in float64 if need be."""
+        """Prove the best bound possible here: at most two passes, and one in float64 if needed."""
         if self.problem.intercept and hopeful(state.here) < state.objective:
             self._better_intercepts(state)
         self.prove(state)
 
     def prove(self, state: NewtonState) -> float:
-        """Raise the lower bound by what this point proves; the bound of exact arithmetic."""
+        """Raise the lower bound to what this point proves; returns the gap of exact arithmetic."""
         certificate = certify(self.at_work(state), state.here)
         state.lost = certificate.objective
         if not np.isfinite(state.lost) and narrow(self.at_work(state)):
-            self.widen(state)  # scores without digits: not even the objective is known
+            self.widen(state)  # scores without correct digits: not even the objective is known
             return self.prove(state)
         if np.isfinite(state.lost):
             state.proved = certificate.gap
@@ -238,7 +240,10 @@ class Newton(Solver[NewtonState]):
         return certificate.exact
 
     def _better_intercepts(self, state: NewtonState) -> bool:
-        """Move there, unless the step was too long: where curvature vanishes Newton's may be."""
+        """Make Newton steps of the intercepts, unless they raise the objective.
+
+        They may be too long where the curvature vanishes.
+        """
         theta = self._newton_intercepts(state)
         moved = self.at_work(state).at(theta, self.lam, second=True)
         if moved.objective <= state.objective * (1.0 + WORSE):
@@ -248,7 +253,7 @@ class Newton(Solver[NewtonState]):
         return False
 
     def _newton_intercepts(self, state: NewtonState) -> NDArray[Any]:
-        """theta after the intercepts' own steps."""
+        """theta after Newton steps of the intercepts alone."""
         theta, A, g = state.here.theta.copy(), state.here.A, state.here.g
         if A is None:
             A, _ = curvature(self.at_work(state), state).classes(

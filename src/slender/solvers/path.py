@@ -1,23 +1,24 @@
-"""A path: the same problem at one penalty after another, judged on rows that were held out.
+"""A path: the same problem at one penalty after another, evaluated on held-out rows.
 
-A solver like any other (loop.py), whose step is one value of the penalties, solved for every
-training part by the steps of another solver: newton.py for C, rankone.py for a pair of trace-norm
-penalties.  Each value starts where the last one ended; the parts of a cross-validation walk abreast
-and a record has their mean.
+A path is a solver like any other (loop.py).  Its step solves the problem at one value of the
+penalties, for every training part, by the steps of another solver: newton.py for C, rankone.py for
+a pair of trace-norm penalties.  Each value starts where the last one ended.  The folds of a
+cross-validation advance together, and a record has their mean.
 
-C.  A value costs no pass to begin with: the gradient found at the last one, the curvature and the
-pairs of L-BFGS serve it too, since the data's part of them does not depend on lam.  It is solved as
-far as validation can tell: until the gap is tol times the objective, or a share TELLS of the
-standard error of the held-out log loss, whichever is more.  Where the penalty is weak and the
-objective small, a gap relative to it would ask for digits that no held-out row sees.  The gap of a
-record is what can be proved there without another pass.
+C.  The start at a new value costs no pass: the gradient found at the last one, the curvature and
+the pairs of L-BFGS can be used again, since the data's part of them does not depend on lam.  A
+value is solved only as accurately as validation can distinguish: until the gap is tol times the
+objective, or a share TELLS of the standard error of the held-out log loss, whichever is larger.  If
+the penalty is weak and the objective small, a gap relative to the objective would ask for accuracy
+that has no effect on held-out rows.  The gap of a record is the one that can be proved without
+another pass.
 
-Trace norm (Harchaoui et al. 2012, §4.1).  lambda1 falls from lambda1_max on, lambda2 from its
-largest value; both geometrically.  The grid is walked to and fro, so that two pairs in a row differ
-in one penalty by one step.  A new pair costs no reading of X to begin with: the risk's gradient
-does not depend on the penalties, and where the old solution is proved good enough for the new pair
-none at all.  What a path is for, a choice by validation, needs no more than a proof to LOOSER times
-the accuracy of the final fit.
+Trace norm (TN12, §4.1).  lambda1 decreases from lambda1_max, lambda2 from its largest value, both
+geometrically.  The grid is traversed back and forth, so that consecutive pairs differ in one
+penalty by one step.  The start at a new pair does not read X, since the gradient of the risk does
+not depend on the penalties; if the old solution is proved good enough for the new pair, X is not
+read at all.  The path serves to choose penalties by validation; for this, LOOSER times the gap of
+the final fit is enough.
 """
 
 from abc import ABC, abstractmethod
@@ -38,26 +39,26 @@ from .newton import Newton
 from .quasinewton import NewtonState, begin, descend, enter, narrow
 from .rankone import RankOne
 
-TELLS = 0.1  # of the standard error of the held-out log loss: a difference nobody can see
-GAIN = 0.1  # of the gap aimed at: a step that gains less ends a value of the path
-HOPELESS = 10.0  # times that gap: float32 has left too much undone to go on with it
+TELLS = 0.1  # of the standard error of the held-out log loss: smaller differences do not matter
+GAIN = 0.1  # of the target gap: a step that gains less is the last one at its penalty
+HOPELESS = 10.0  # times the target gap: if float32 stalls above it, continue in float64
 LOOSER = 3.0
 
 
 class HeldOut(NamedTuple):
-    """Rows to judge a model on, and their classes."""
+    """Rows to evaluate a model on, and their classes."""
 
     rows: Rows
     class_index: NDArray[np.int32]
 
 
-Judge = Callable[[HeldOut, NDArray[Any], NDArray[Any]], Record]  # of weights and intercepts
+Judge = Callable[[HeldOut, NDArray[Any], NDArray[Any]], Record]  # figures of W and b
 
 
 class Fold(ABC):
-    """One training part on its way along the path, and the rows it is judged on."""
+    """One training part along the path, and the rows that it is evaluated on."""
 
-    state: Any = None  # of the solver, which goes on from value to value
+    state: Any = None  # of the solver; passed on from value to value
 
     def __init__(
         self, held_out: HeldOut, judge: Judge, most: float, rng: np.random.Generator
@@ -66,14 +67,14 @@ class Fold(ABC):
 
     @abstractmethod
     def solver(self, penalties: Record) -> Solver[Any]:
-        """That of one value."""
+        """The solver for one value of the penalties."""
 
     @abstractmethod
     def judged(self) -> Record:
-        """How good the model of this moment is on the held-out rows."""
+        """The figures of the current model on the held-out rows."""
 
     def walk_to(self, penalties: Record) -> Record:
-        """Solve at these penalties, from where the last ones left us; then judge, off the clock."""
+        """Solve at these penalties, from the last solution; then evaluate, which is not timed."""
         with Clock() as clock:
             solver = self.solver(penalties)
             if self.state is None:
@@ -88,16 +89,16 @@ class Fold(ABC):
     @property
     @abstractmethod
     def passes(self) -> float:
-        """So far."""
+        """Number of passes so far."""
 
     @abstractmethod
     def solution(self) -> Linear:
-        """The model of this moment."""
+        """The current model."""
 
 
 @dataclass
 class PathState:
-    """The values there were; the loop adds a record to the path after each."""
+    """The records so far; the loop appends one to `path` after each value."""
 
     path: list[Record]  # means of all folds
     folds: list[list[Record]]
@@ -106,7 +107,10 @@ class PathState:
 
 @dataclass(frozen=True)
 class Path(Solver[PathState]):
-    """Folds abreast, along penalties that may be chosen while we walk, until `turned` says so."""
+    """All folds, at one value of the penalties after another, until `turned(path)` is true.
+
+    A value may be chosen when its turn comes, so `values` is an iterator.
+    """
 
     folds: Sequence[Fold]
     values: Iterator[Record]
@@ -145,16 +149,19 @@ def mean_record(records: list[Record]) -> Record:
 
 
 def _of_mean(errors: list[float]) -> float:
-    """The standard error of a mean of independent figures that have these."""
+    """The standard error of a mean of independent figures with these standard errors."""
     return float(np.sqrt(np.sum(np.square(errors))) / len(errors))
 
 
-# -- of C ------------------------------------------------------------------------------------------
+# -- a path of C -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class NewtonAlong(Newton):
-    """One value of lam, as far as validation can tell; `error` is what it is unsure of."""
+    """One value of lam, solved as accurately as validation can distinguish.
+
+    `error` is the standard error of the held-out log loss.
+    """
 
     error: float = 0.0
 
@@ -180,7 +187,7 @@ class NewtonAlong(Newton):
     def end(self, state: NewtonState, hurry: bool = False) -> Record:
         if self.settled(state):
             self.prove(state)
-        self.settle(state)  # after which the figures are those of the weights in the caller's dtype
+        self.settle(state)  # from here on the figures are those of the rounded weights
         return self.record(state)
 
     def _goal(self, state: NewtonState) -> float:
@@ -188,12 +195,12 @@ class NewtonAlong(Newton):
 
 
 class NewtonFold(Fold):
-    """Along C; `columns` are what the features were multiplied with."""
+    """A fold of a path of C; `columns` are the factors that the features were multiplied by."""
 
     def __init__(self, problem: Multinomial, tol: float, columns: Any, *held_out: Any) -> None:
         super().__init__(*held_out)
         self.problem, self.tol, self.columns = problem, tol, columns
-        self.error = 0.0  # of the held-out log loss at the last value
+        self.error = 0.0  # standard error of the held-out log loss at the last value
 
     def solver(self, penalties: Record) -> NewtonAlong:
         lam = self.problem.lam_of(penalties["C"])
@@ -205,7 +212,7 @@ class NewtonFold(Fold):
         return float(self.problem.passes)
 
     def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """(W, b), a row for each class, for the rows as they are fitted."""
+        """(W, b), one row per class, for the rows as they are fitted."""
         return self.last.model(self.state)
 
     def judged(self) -> Record:
@@ -218,18 +225,18 @@ class NewtonFold(Fold):
         return Linear(coef if self.columns is None else coef * self.columns, intercept)
 
 
-# -- of the trace norm -----------------------------------------------------------------------------
+# -- a path of the trace norm ----------------------------------------------------------------------
 
 
 def grid(lambda1s: Iterable[float], lambda2s: NDArray[np.float64]) -> Iterator[Record]:
-    """All pairs, neighbours after neighbours; each lambda1 is asked for when its row begins."""
+    """All pairs, each next to the one before; a lambda1 is requested when its row begins."""
     for turn, lambda1 in enumerate(lambda1s):
         for lambda2 in lambda2s if turn % 2 == 0 else lambda2s[::-1]:
             yield {"lambda1": float(lambda1), "lambda2": float(lambda2)}
 
 
 class RankOneFold(Fold):
-    """Along lambda1 and lambda2; `models` are those of all pairs, in factors."""
+    """A fold of a path of lambda1 and lambda2; `models` has the factors of every pair."""
 
     def __init__(self, rankone: RankOne, *held_out: Any) -> None:
         super().__init__(*held_out)
@@ -247,7 +254,7 @@ class RankOneFold(Fold):
         return float(self.rankone.problem.passes)
 
     def judged(self) -> Record:
-        """Once for each model."""
+        """The figures, computed once per model."""
         at, (rows, index) = self.state.here.at, self.held_out
         if not self.models or at is not self.models[-1]:
             within = HeldOut(DenseRows(rows.matmat(at.U)), index)  # in the coordinates of the atoms

@@ -1,22 +1,22 @@
-"""The dual of the linear SVM, one pattern an example, shared by LaRank and Frank-Wolfe.
+"""The dual of the linear SVM, one pattern per example, shared by LaRank and Frank-Wolfe.
 
     primal   lam/2 ‖W‖² + 1/n Σ_i c_i max_k { s_ik + 1[k != y_i] - s_iy_i },        s_i = W x_i
     dual     lam ( Σ_i β_i^{y_i} - ‖W‖²/2 ),      W = Σ_i β_i x_iᵀ                        (C, d)
              over Σ_k β_i^k = 0,  β_i^k <= U_i 1[k = y_i],  U_i = c_i/(n lam), n = Σ c
 
 (AIMS has α in a simplex instead: β_i = U_i (e_{y_i} - α_i).)  The gradient of the dual in β_i^k
-is, up to lam, g_ik = 1[k = y_i] - s_ik, so that the most violated class is the argmin of g.  Weak
-duality makes primal - dual a bound on how far either is from its optimum.
+is, up to lam, g_ik = 1[k = y_i] - s_ik, so that the most violated class is the argmin of g.  By
+weak duality, primal - dual bounds how far either is from its optimum.
 
-A binary problem as in BB08 has one class row and one coefficient an example, β_i = ± α_i with
+A binary problem as in BB08 has one class row and one coefficient per example, β_i = ± α_i with
 0 <= α_i <= U_i; its linear term is Σ α_i = Σ |β_i|.
 
-An intercept is the weight of a constant column `bias`, penalised with the others: x stands for
-[x, bias] and W for [W, b] throughout, the last column kept apart since rows do not have it.
+An intercept is the weight of a constant column `bias`, penalised like the others: x stands for
+[x, bias] and W for [W, b] throughout.  The last column is stored separately, since rows lack it.
 
-Few classes of an example ever have a coefficient, so only those are stored, in slots.  An example
-that needs more than it has is given new ones, twice as many, at the end of a common array; so one
-example in doubt among hundreds of classes costs hundreds of slots, not n times that.
+An example has nonzero coefficients for few classes, so only these are stored, in slots.  An example
+that needs more slots gets new ones, twice as many, at the end of a common array.  So an example
+with coefficients for hundreds of classes costs hundreds of slots, not n times as many.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from ..kernels import kernel
 from ..rows import Rows
 from ..rows.kernel import axpy
 
-FREE = -1  # a slot that no class has
+FREE = -1  # the class of an unused slot
 FIRST_SLOTS = 4
 
 # Reductions may be reordered to use vector units; NaN and infinity keep their meaning.
@@ -45,15 +45,15 @@ class Patterns(NamedTuple):
     beta: NDArray[np.float64]  # (slots,)
     first: NDArray[np.int64]  # (n,)
     room: NDArray[np.int64]  # (n,)
-    end: NDArray[np.int64]  # (1,) slots given out
+    end: NDArray[np.int64]  # (1,) number of slots assigned so far
 
 
 class Pattern(NamedTuple):
-    """One example's coefficients and scores, side by side for the classes looked at."""
+    """Coefficients and scores of one example, for the classes under consideration."""
 
     classes: NDArray[np.int32]  # (C,)
     beta: NDArray[np.float64]  # (C,)
-    before: NDArray[np.float64]  # (C,) beta as it was
+    before: NDArray[np.float64]  # (C,) beta before the move
     score: NDArray[np.float64]  # (C,) w_kᵀ x
 
 
@@ -63,30 +63,30 @@ def empty(n: int, n_rows: int) -> Patterns:
 
 
 def slots(room: NDArray[np.int64], spare: int = 0) -> Patterns:
-    """β = 0 with so many slots for each example, and some to be given out."""
+    """β = 0 with room[i] slots for example i, and `spare` unassigned ones."""
     size = int(room.sum())
     classes, beta = np.full(size + spare, FREE, np.int32), np.zeros(size + spare)
     return Patterns(classes, beta, np.cumsum(room) - room, room.copy(), np.array([size]))
 
 
 def with_slots(patterns: Patterns, K: int) -> Patterns:
-    """The same with K slots at least for each example."""
+    """The same coefficients, with at least K slots per example."""
     return packed(patterns, slots(np.maximum(patterns.room, K)))
 
 
 def with_room(patterns: Patterns, more: int) -> Patterns:
-    """The same with so many slots at least to be given out; those left behind are gone."""
+    """The same coefficients, with at least `more` unassigned slots; abandoned ones are dropped."""
     return packed(patterns, slots(patterns.room, max(more, int(patterns.room.sum()) // 2)))
 
 
 def chosen(patterns: Patterns, index: NDArray[np.intp]) -> Patterns:
-    """Those of the examples `index`."""
+    """The patterns of the examples `index`."""
     some = patterns._replace(first=patterns.first[index], room=patterns.room[index])
     return packed(some, slots(some.room))
 
 
 def joined(a: Patterns, b: Patterns) -> Patterns:
-    """Those of a, then those of b."""
+    """The patterns of a, then those of b."""
     return Patterns(
         np.concatenate([a.classes, b.classes]),
         np.concatenate([a.beta, b.beta]),
@@ -98,7 +98,7 @@ def joined(a: Patterns, b: Patterns) -> Patterns:
 
 @kernel()
 def packed(old, new):  # type: ignore[no-untyped-def]
-    """Every coefficient of old put into the slots of new."""
+    """Copy every coefficient of `old` into the slots of `new`."""
     for i in range(len(old.first)):
         for q in range(old.room[i]):
             new.classes[new.first[i] + q] = old.classes[old.first[i] + q]
@@ -107,7 +107,7 @@ def packed(old, new):  # type: ignore[no-untyped-def]
 
 
 def scratch(n_rows: int) -> Pattern:
-    """Where a kernel keeps the pattern it works on."""
+    """Memory for the pattern that a kernel works on."""
     return Pattern(np.zeros(n_rows, np.int32), *(np.zeros(n_rows) for _ in range(3)))
 
 
@@ -130,15 +130,15 @@ class PatternsPass(Pass[Arrays]):
 def primal_weights(
     rows: Rows, patterns: Patterns, n_rows: int, bias: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """[W, b] of these patterns, anew and in float64: what a kernel adds up drifts."""
-    nothing = np.zeros(rows.shape[0])  # the pass asks for neither classes nor weights
+    """[W, b] recomputed from these patterns in float64: a kernel's updates drift."""
+    nothing = np.zeros(rows.shape[0])  # the pass uses neither classes nor weights
     W, b = Examples(rows, nothing, nothing).reduce(PatternsPass(patterns, n_rows, bias))
     return W, b
 
 
 @kernel(fastmath=FAST)
 def add_patterns(X, index, lo, patterns, bias, W, b):  # type: ignore[no-untyped-def]
-    """[W, b] += Σ β [x, bias]ᵀ over the examples from lo on: only coefficients cost anything."""
+    """[W, b] += Σ β [x, bias]ᵀ over the examples from lo on; only nonzero β cost time."""
     for j in range(len(index)):
         for q in own_slots(patterns, lo + j):
             beta, c = patterns.beta[q], patterns.classes[q]
@@ -159,7 +159,7 @@ def own_slots(patterns, i):  # type: ignore[no-untyped-def]
 
 
 def support(patterns: Patterns) -> NDArray[np.intp]:
-    """The examples with a coefficient."""
+    """The examples with a nonzero coefficient."""
     return np.flatnonzero(largest(patterns))
 
 
@@ -195,7 +195,7 @@ def magnitudes(patterns, sq, n_rows):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def read_all(patterns, i, pattern):  # type: ignore[no-untyped-def]
-    """Every class of example i into `pattern`; how many."""
+    """Read all classes of example i into `pattern`; returns their number."""
     C = len(pattern.beta)
     for c in range(C):
         pattern.classes[c] = c
@@ -209,7 +209,7 @@ def read_all(patterns, i, pattern):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
-    """The classes of example i that have a coefficient into `pattern`; how many."""
+    """Read the classes of example i that have a slot into `pattern`; returns their number."""
     m = 0
     for q in own_slots(patterns, i):
         if patterns.classes[q] != FREE:
@@ -221,10 +221,10 @@ def read_used(patterns, i, pattern):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def shorten(pattern, y, few):  # type: ignore[no-untyped-def]
-    """Keep class y, those with a coefficient and, of the others, the `few` best; how many.
+    """Keep class y, those with a coefficient, and the `few` best others; returns how many.
 
-    Only classes with a coefficient and the class of the best score ever move: a move looks at
-    these few and not at thousands.
+    Only classes with a coefficient and the class of the best score can move, so a move need
+    consider only these few, not thousands.
     """
     top = np.full(few, -np.inf)  # scores, the best first
     for c in range(len(pattern.score)):
@@ -235,7 +235,7 @@ def shorten(pattern, y, few):  # type: ignore[no-untyped-def]
                 top[q] = top[q - 1]
                 q -= 1
             top[q] = s
-    m, equal = 0, 0  # of equals the first: as many as there are places for
+    m, equal = 0, 0  # of equal scores, keep the first: as many as there are places
     for q in range(few):
         equal += top[q] == top[-1]
     for c in range(len(pattern.score)):
@@ -255,7 +255,7 @@ def shorten(pattern, y, few):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def wanted(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
-    """How many new slots example i must be given for the first m of `pattern`."""
+    """The number of new slots that example i needs for the first m entries of `pattern`."""
     used = 0
     for q in range(m):
         used += pattern.beta[q] != 0.0
@@ -266,13 +266,13 @@ def wanted(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def fits(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
-    """Are there slots enough for the first m of `pattern`?"""
+    """Are there enough slots for the first m entries of `pattern`?"""
     return patterns.end[0] + wanted(patterns, i, pattern, m) <= len(patterns.beta)
 
 
 @kernel(fastmath=FAST, forceinline=True)
 def follow(pattern, m, X, row, factor, bias, W, b):  # type: ignore[no-untyped-def]
-    """[W, b] += factor (β - β before) [x, bias]ᵀ, the first m of `pattern`; rows touched."""
+    """[W, b] += factor (β - β before) [x, bias]ᵀ for m entries; returns how many rows changed."""
     touched = 0
     for q in range(m):
         moved = factor * (pattern.beta[q] - pattern.before[q])
@@ -286,7 +286,7 @@ def follow(pattern, m, X, row, factor, bias, W, b):  # type: ignore[no-untyped-d
 
 @kernel(forceinline=True)
 def write(patterns, i, pattern, m):  # type: ignore[no-untyped-def]
-    """The first m of `pattern` back to example i."""
+    """Write the first m entries of `pattern` back to example i."""
     more = wanted(patterns, i, pattern, m)
     if more > 0:
         patterns.first[i], patterns.room[i] = patterns.end[0], more

@@ -1,6 +1,7 @@
 """One step of L-BFGS on a multinomial objective, from classwise curvature (newton.py has the fit).
 
-A direction that leads nowhere is followed by plainer ones: H0 without pairs, then its diagonal.
+If a direction does not decrease the objective, simpler ones are tried: H0 without pairs, then its
+diagonal.  Doubtful rows are defined in curvature/doubtful.py.
 """
 
 from collections.abc import Iterator
@@ -18,46 +19,46 @@ from .dense import DenseNewton
 from .linesearch import LineSample
 from .secant_pairs import SecantPairs, dot
 
-REFRESH = 7  # steps with the same blocks; the first doubts are not those that stay
-SOONER = 3  # and so many for the first ones of a fit that starts from another's weights
-TRIALS = 20  # of one line search
+REFRESH = 7  # steps with the same blocks; rows that are doubtful at first do not stay so
+SOONER = 3  # steps with the first blocks of a fit that starts from the weights of another
+TRIALS = 20  # of one line search, at most
 ARMIJO = 1e-4
-NEAR = 10.0  # A is computed with every pass once the gradient is this near to its goal
-NOISE = {"f": 1e-6, "d": 1e-12}  # of the objective: differences below it say nothing
-STILL, STILL_STEPS = 1e-2, 20  # so many steps that together gain less than this of the noise: stop
-MANY = 30  # steps after which a small problem is given its whole Hessian
-SURE = 0.25  # of the sum of a class's residuals: its curvature is seldom less
+NEAR = 10.0  # A is computed in every pass once the bound on the gap is within this factor of tol
+NOISE = {"f": 1e-6, "d": 1e-12}  # share of the objective: smaller differences are rounding
+STILL, STILL_STEPS = 1e-2, 20  # stop if so many steps together gain less than this times NOISE
+MANY = 30  # steps after which a small problem switches to the full Hessian
+SURE = 0.25  # share of the sum of the residuals of a class: its curvature is seldom less
 
 
 @dataclass
 class NewtonState:
-    """Where a fit is, what it knows of the curvature, and how far it can be from the optimum."""
+    """The current point of a fit, its curvature, and a bound on the distance from the optimum."""
 
     rng: np.random.Generator
-    theta: NDArray[Any]  # where it begins
+    theta: NDArray[Any]  # where the fit starts
     sample: LineSample
     pairs: SecantPairs
     curvature: Classwise
-    first: float  # readings of the rows before this fit
-    point: Point | None = None  # the last one looked at
-    wide: bool = False  # in float64 by now, the rows being float32?
-    age: int = 0  # steps since the rows were looked at for the first time
+    first: float  # number of passes before this fit
+    point: Point | None = None  # the last one evaluated
+    wide: bool = False  # has a fit of float32 rows switched to float64?
+    age: int = 0  # steps counted for REFRESH
     doubtful: DoubtfulRows | None = None
     blocks: Blocks | None = None
     H0: Inverse | None = None
     dense: DenseNewton | None = None
-    steps: int = 0  # at this lam
-    lowest: float = np.inf  # objective,
-    still: int = 0  # and steps since it was
+    steps: int = 0  # number of steps at this lam
+    lowest: float = np.inf  # lowest objective so far,
+    still: int = 0  # and the number of steps since then
     stalled: bool = False  # does rounding allow no further step?
-    decrease: float = np.inf  # of the last step
+    decrease: float = np.inf  # of the objective, in the last step
     dual: float = 0.0  # the best lower bound on the optimum at this lam
-    lost: float = 0.0  # what rounding may have taken from the objective, or added to it
-    proved: float = np.inf  # the bound found at this very point
+    lost: float = 0.0  # bound on the rounding error of the objective
+    proved: float = np.inf  # the bound on the gap found at the point itself
 
     @property
     def here(self) -> Point:
-        """The point, once there is one."""
+        """The current point, which must exist."""
         assert self.point is not None
         return self.point
 
@@ -71,22 +72,22 @@ class NewtonState:
 
     @property
     def gap(self) -> float:
-        """The objective is at most so far above the optimum."""
+        """The objective is at most this far above the optimum."""
         return max(0.0, float(min(self.objective + self.lost - self.dual, self.proved)))
 
 
 def begin(
     problem: Multinomial, state: NewtonState, theta: NDArray[Any], lam: float, second: bool = False
 ) -> None:
-    """Look at theta: one pass."""
+    """Evaluate theta and start there: one pass."""
     state.sample.move_to(theta)
-    if theta[:, :-1].any():  # it comes from a fit: the doubts of its third step are good ones
+    if theta[:, :-1].any():  # it comes from a fit: doubtful rows found soon will stay so
         state.age = REFRESH - SOONER
     enter(state, problem.at(theta, lam, second))
 
 
 def enter(state: NewtonState, point: Point) -> None:
-    """Begin at a point, of which nothing is proved yet at its lam."""
+    """Start at a point for which nothing is proved yet at its lam."""
     state.point = point
     state.pairs.change_lam(point.lam)
     state.dual, state.lost, state.proved = 0.0, 0.0, np.inf
@@ -96,12 +97,12 @@ def enter(state: NewtonState, point: Point) -> None:
 
 
 def narrow(problem: Multinomial) -> bool:
-    """Is this float32, so that float64 has more digits to offer?"""
+    """Is this float32, so that float64 would be more accurate?"""
     return bool(problem.rows.dtype != np.float64)
 
 
 def descend(problem: Multinomial, state: NewtonState, tol: float) -> None:
-    """One step, unless rounding allows no further one."""
+    """Make one step; sets `stalled` if rounding allows no further one."""
     near = hopeful(state.here) <= NEAR * tol * state.objective
     for D in directions(problem, state):
         if move_along(problem, state, D, near):
@@ -112,7 +113,10 @@ def descend(problem: Multinomial, state: NewtonState, tol: float) -> None:
 
 
 def directions(problem: Multinomial, state: NewtonState) -> Iterator[NDArray[Any]]:
-    """L-BFGS's; and should it lead nowhere, plainer ones."""
+    """Directions to try, one after another: L-BFGS, then simpler ones.
+
+    In a small problem that has taken many steps, the first is that of the full Hessian.
+    """
     gradient = state.here.gradient
     state.steps += 1
     if not narrow(problem) and state.steps > MANY and DenseNewton.suits(problem):
@@ -129,7 +133,7 @@ def directions(problem: Multinomial, state: NewtonState) -> Iterator[NDArray[Any
 
 
 def curvature(problem: Multinomial, state: NewtonState) -> Classwise:
-    """In the dtype of the fit; found anew after it was widened, if it is needed at all."""
+    """The curvature in the dtype of the fit; after widening, computed again when first needed."""
     dtype = problem.rows.dtype
     if state.curvature.P.dtype != dtype:
         state.curvature = state.curvature.astype(dtype, state.rng)
@@ -137,7 +141,7 @@ def curvature(problem: Multinomial, state: NewtonState) -> Classwise:
 
 
 def inverse(problem: Multinomial, state: NewtonState, anew: bool = False) -> Inverse:
-    """H0 for this lam: of the blocks at this point, or of those that still serve."""
+    """H0 for this lam: from the last blocks or, with `anew` or without any, from new ones here."""
     point = state.here
     if state.blocks is None or anew:
         most = residuals_of(point)
@@ -151,7 +155,7 @@ def inverse(problem: Multinomial, state: NewtonState, anew: bool = False) -> Inv
 
 
 def move_along(problem: Multinomial, state: NewtonState, D: NDArray[Any], near: bool) -> bool:
-    """Go as far as the line search says; False if that is nowhere."""
+    """Make the step of the line search along D; False if there is none."""
     point = state.here
     with np.errstate(over="ignore", invalid="ignore"):
         slope = dot(point.gradient, D)
@@ -170,14 +174,14 @@ def move_along(problem: Multinomial, state: NewtonState, D: NDArray[Any], near: 
 def line_search(
     problem: Multinomial, state: NewtonState, D: NDArray[Any], slope: float, t: float, near: bool
 ) -> tuple[float, Point | None]:
-    """The first t, from the sample's guess on, that decreases the objective enough."""
+    """The first t that decreases the objective enough, starting with the sample's estimate."""
     point = state.here
     noise = NOISE[D.dtype.char] * abs(point.objective)
     due = state.age % REFRESH == 0
     doubts = wanted(problem, inverse(problem, state).A.diagonal) if due else None
     for trials in range(TRIALS):
         if trials and -t * slope < noise:
-            break  # what is left to gain cannot be told from rounding
+            break  # the possible gain is smaller than rounding errors
         theta = point.theta + D.dtype.type(t) * D
         trial = problem.at(theta, state.lam, near and problem.intercept, doubts)
         new_slope = dot(trial.gradient, D)
@@ -185,8 +189,8 @@ def line_search(
         if change <= ARMIJO * t * slope:
             return t, trial
         if change <= noise and abs(new_slope) <= 0.9 * abs(slope):
-            return t, trial  # the objective's digits are used up; the slope's are not
-        # the slope's own zero, if the objective were a parabola
+            return t, trial  # the objective cannot tell the points apart, but the slope can
+        # where the slope would be zero if the objective were a parabola
         t *= np.clip(-slope / (new_slope - slope), 0.1, 0.5) if new_slope > slope else 0.1
     return t, None
 
@@ -202,10 +206,10 @@ def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
     state.proved = np.inf
     state.pairs.add(trial.theta - before.theta, trial.gradient - before.gradient, state.lam)
     state.point = trial
-    if trial.doubts is not None:  # the pass has found the rows that bend most
+    if trial.doubts is not None:  # the pass has found the doubtful rows
         state.doubtful, state.blocks = rows_of(problem, trial.doubts), None
 
 
 def residuals_of(point: Point) -> NDArray[np.float64]:
-    """The sum of a class's residuals' sizes: its Σ w p (1 - p) is at most that."""
+    """Σ |w (p - e_y)| of each class, an upper bound on its curvature Σ w p (1 - p)."""
     return np.maximum(point.g + 2.0 * point.own, 0.0)

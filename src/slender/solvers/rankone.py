@@ -2,32 +2,33 @@
 
     1  top singular pairs u_j v_jᵀ of -∇R~, R~ = R + lambda2 ‖W‖²     X is read     (krylov.py)
     2  g = lambda1 - sigma_1, the steepest slope of (7)
-    3  if g < 0: line search (Armijo) along the pairs with sigma_j > lambda1; X u_j is kept
-    4  the restricted problem (8): the atoms' weights by L-BFGS-B, theta >= 0
-    5  the atoms turn, within a small subspace
-    6  W diagonalised again: Σ theta = ‖W‖_*, atoms without weight are gone
+    3  if g < 0: line search (Armijo) along the pairs with sigma_j > lambda1; X u_j is stored
+    4  the restricted problem (8): the weights of the atoms by L-BFGS-B, theta >= 0
+    5  the atoms turn: their directions are optimised within a small subspace
+    6  singular triplets of W: Σ theta = ‖W‖_* again, atoms without weight are removed
 
 until the duality gap is small enough (problem/tracenorm.py), or (C1) and (C2) hold at epsilon.
-Steps 3 to 6 work on Z = X B for a basis B of the u_j and read no row of X.
+Once Z = X B is known for a basis B of the u_j, steps 3 to 6 do not read X.
 
-`pairs=1, turn=False` is the paper's algorithm, steps 1 to 4 with (8) solved in each (its "regular
-basis").  The list of atoms goes on from step to step, as (8) needs it: step 6 then shows W as its
-singular triplets, for the objective and the proof, and takes no atom out of the list; those leave
-whose weight (8) puts at 0.
+`pairs=1, turn=False` is the paper's algorithm: steps 1 to 4, with (8) solved each time (its
+"regular basis").  The list of atoms is then kept from step to step, as (8) requires.  Step 6
+computes the singular triplets of W only for the objective and the proof, and removes no atom from
+the list; an atom leaves it when (8) sets its weight to 0.
 
-The rest is ours.  All pairs that a reading of X has shown to be worth it are taken at once, which
-saves readings of X, and these are what costs.  And step 5 (with it, step 4 is a few iterations, and
-the triplets of step 6 are the atoms of the next step): (8) can weigh atoms but not turn them, and a
-turned atom must be found by step 1 and approached by many small weights.  Write W = Q (B P)ᵀ.  As
-2 ‖W‖_* = min ‖P‖² + ‖Q‖² over all such factors (Proposition 1, with the weights shared between the
-sides), J is minimised over P and Q by L-BFGS on
+The rest is not in the paper.  All pairs with sigma_j > lambda1 are added at once, which saves
+readings of X, the main cost.  Step 5 is new because (8) changes only the weights of atoms, not
+their directions; without it a turned atom must be found by step 1 and approached by many small
+weights.  With it, step 4 is a few iterations, and the triplets of step 6 are the atoms of the next
+step.  Write W = Q (B P)ᵀ.  Since 2 ‖W‖_* = min ‖P‖² + ‖Q‖² over all such factors (Proposition 1,
+with the weights divided between both factors), J is minimised over P and Q by L-BFGS on
 
     R(Q (B P)ᵀ) + lambda2 ‖Q Pᵀ‖² + lambda1/2 (‖P‖² + ‖Q‖²)
 
-which is smooth.  It is not convex, but it never goes up, and what it cannot see step 1 finds.
-The basis B holds, beside the atoms, what they want to turn to: Newton's direction for the atom's u,
-its v and the others held, (c_j Σ + (lambda1/theta_j + 2 lambda2) I)⁻¹ (-∇R~ᵀ v_j - lambda1 u_j),
-Σ being the rows' covariance (curvature/classwise.py) and c_j = v_jᵀ diag(a) v_j.
+which is smooth.  It is not convex, but L-BFGS never increases it, and step 1 finds what it misses.
+Besides the atoms, the basis B contains directions in which they may turn: Newton's direction for
+u_j with v_j and all other atoms fixed,
+(c_j Σ + (lambda1/theta_j + 2 lambda2) I)⁻¹ (-∇R~ᵀ v_j - lambda1 u_j),
+where Σ is the covariance of the rows (curvature/classwise.py) and c_j = v_jᵀ diag(a) v_j.
 """
 
 from dataclasses import dataclass
@@ -53,13 +54,13 @@ from ..problem.tracenorm import (
 from .loop import Record, Solver
 from .subspace import FEW, INNER, Atoms, Subspace
 
-PAIRS = 32  # taken at a time
-RELATIVE = 1e-2  # accuracy of sigma_1 beside lambda1, where epsilon does not say
-SHARE = 0.03  # of the gap: the accuracy of step 5,
-TIGHTER = 0.3  # or this share of what is asked for
-SLIGHT = 1e-2  # of what is asked for: what W may lose with its least singular values
-NOISE = {"f": 1e-6, "d": 1e-13}  # of the objective: less is no gain
-IDLE = 5  # steps without a gain, and it is over
+PAIRS = 32  # added at a time, at most
+RELATIVE = 1e-2  # accuracy of sigma_1 relative to lambda1, if epsilon is not given
+SHARE = 0.03  # accuracy of step 5 as a share of the gap,
+TIGHTER = 0.3  # or as a share of the target gap, if that is larger
+SLIGHT = 1e-2  # share of the target gap that may be lost with the smallest singular values of W
+NOISE = {"f": 1e-6, "d": 1e-13}  # share of the objective: a smaller change is no gain
+IDLE = 5  # stop after so many steps in a row without a gain
 
 
 @dataclass
@@ -69,35 +70,35 @@ class RankOneState:
     rng: np.random.Generator
     first: float  # readings of X before this fit
     here: Here
-    atoms: Atoms  # that the next step weighs
-    basis: NDArray[Any]  # (d, s), orthonormal; spans the atoms' u, and during a step more
+    atoms: Atoms  # of the next step
+    basis: NDArray[Any]  # (d, s), orthonormal; spans the u of the atoms, and more during a step
     Z: NDArray[Any]  # (n, s) X basis
     length: float  # of a step along new atoms
-    curvature: Classwise | None  # of the rows; without it atoms do not turn
+    curvature: Classwise | None  # of the rows; if None, atoms do not turn
     found: SingularVectors | None = None
-    penalties: tuple[float, float] | None = None  # of which what follows is true
-    dual: float = 0.0  # the best lower bound on the optimum seen
-    idle: int = 0  # steps in a row that gained nothing
-    stretch: bool = False  # can these atoms follow the last change of penalties?
+    penalties: tuple[float, float] | None = None  # to which the following values belong
+    dual: float = 0.0  # the best lower bound on the optimum so far
+    idle: int = 0  # number of steps in a row that gained nothing
+    stretch: bool = False  # can these atoms be adapted to the last change of penalties?
 
     @property
     def stalled(self) -> bool:
-        """Does the arithmetic allow no further step?"""
+        """Does rounding allow no further step?"""
         return self.idle >= IDLE
 
 
 @dataclass(frozen=True)
 class RankOne(Solver[RankOneState]):
-    """A multinomial problem under both penalties, to a gap of tol times the objective.
+    """A multinomial problem with both penalties, solved to a gap of tol times the objective.
 
-    Or to the paper's conditions at `epsilon`.  `start` and `curvature` are another fit's; a state
-    goes on under other penalties, and `stretches` says that it should try first whether its atoms
-    can follow them.
+    With `epsilon`, it is solved to the paper's conditions instead.  `start` and `curvature` may
+    come from another fit.  A state can be continued with other penalties; with `stretches`, the
+    first step after a change of lambda2 alone only adapts the existing atoms.
     """
 
     problem: Multinomial
     tol: float
-    lambda1: float = np.inf  # W = 0
+    lambda1: float = np.inf  # inf: W = 0
     lambda2: float = 0.0
     epsilon: float | None = None
     pairs: int = PAIRS
@@ -109,7 +110,7 @@ class RankOne(Solver[RankOneState]):
     # -- the contract ----------------------------------------------------------------------------
 
     def init(self, rng: np.random.Generator) -> RankOneState:
-        """At the start, or at W = 0; X is read."""
+        """The state at `start`, or at W = 0; reads X."""
         problem, start, first = self.problem, self.start, self.problem.passes
         C, d, dtype = problem.n_classes, problem.rows.shape[1], problem.rows.dtype
         curvature = None
@@ -127,7 +128,7 @@ class RankOne(Solver[RankOneState]):
         return RankOneState(rng, first, here, as_atoms(start), start.U, Z, length, curvature)
 
     def step(self, state: RankOneState) -> Record:
-        """A look at where we are under these penalties, which reads nothing; or one step."""
+        """One step; if the penalties are new, only evaluate them, which does not read X."""
         if state.penalties != (self.lambda1, self.lambda2):
             self._enter(state)
         elif state.stretch:
@@ -157,8 +158,8 @@ class RankOne(Solver[RankOneState]):
         return self.gap(state) <= self.tol * self.objective(state)
 
     def _enter(self, state: RankOneState) -> None:
-        """Go on under these penalties; costs no reading of X."""
-        # another lambda2 only stretches the atoms; another lambda1 asks for more of them
+        """Continue with these penalties; does not read X."""
+        # another lambda2 only rescales the atoms; another lambda1 requires more of them
         same = state.penalties is not None and state.penalties[0] == self.lambda1
         turns = state.curvature is not None and len(state.here.at.theta) > 0
         state.stretch = self.stretches and same and turns
@@ -173,7 +174,7 @@ class RankOne(Solver[RankOneState]):
         return self._objective_of(state.here)
 
     def surrogate(self, state: RankOneState) -> float:
-        """I, eq. (7): above J where the atoms are not the singular triplets of their sum."""
+        """I, eq. (7): larger than J if the atoms are not the singular triplets of their sum."""
         beyond = state.atoms.theta.sum() - state.here.at.theta.sum()
         return self.objective(state) + self.lambda1 * float(beyond)
 
@@ -182,7 +183,7 @@ class RankOne(Solver[RankOneState]):
         return float(here.risk + self.lambda1 * theta.sum() + self.lambda2 * (theta @ theta))
 
     def _prove(self, state: RankOneState) -> None:
-        """A lower bound on the optimum, from this point's gradient."""
+        """Raise the lower bound on the optimum to what the gradient at this point proves."""
         here = state.here
         state.dual = max(state.dual, self._objective_of(here) - self._gap_of(here, here.cost))
 
@@ -192,7 +193,7 @@ class RankOne(Solver[RankOneState]):
         return duality_gap(here.risk, here.at, inner, here.sigma, *penalties, cost)
 
     def _prove_widely(self, state: RankOneState, goal: float) -> None:
-        """The same proof in float64, where nothing but rounding is in the way: X is read twice."""
+        """The same proof in float64, if only rounding prevents it in float32; reads X twice."""
         if state.Z.dtype == np.float64 or not self._gap_of(state.here, state.here.exact) <= goal:
             return
         at, wide = state.here.at, self.problem.widened()
@@ -213,8 +214,8 @@ class RankOne(Solver[RankOneState]):
     def optimal(self, state: RankOneState, epsilon: float) -> bool:
         """(C1) and (C2): no slope along an atom, new or old, exceeds epsilon.
 
-        (C1) is asked of the true spectral norm, which a Krylov space only bounds from below.  The
-        paper's step 3 comes before its stopping condition: it steps as long as g <= -epsilon/2.
+        (C1) is tested with the true spectral norm, which a Krylov space only bounds from below.  In
+        the paper, step 3 comes before the stopping condition: it steps as long as g <= -epsilon/2.
         """
         N, atoms = self._downhill(state), state.atoms
         along = np.einsum("cr,cr->r", atoms.V, N @ state.basis @ atoms.M, dtype=np.float64)
@@ -227,7 +228,7 @@ class RankOne(Solver[RankOneState]):
     # -- one step --------------------------------------------------------------------------------
 
     def descend(self, state: RankOneState) -> None:
-        """Steps 1 to 6, and the reading of X that shows where they led."""
+        """Steps 1 to 6, then an evaluation of the new point, which reads X."""
         N = self._downhill(state)
         new = self._pairs(state, N)
         atoms = self._with_atoms(state, new, self._towards(state, N))
@@ -244,9 +245,9 @@ class RankOne(Solver[RankOneState]):
             self._arrive(state, subspace, A, b)
 
     def stretch(self, state: RankOneState) -> None:
-        """Step 5 alone, within the span of the atoms there are: one reading of X and little work.
+        """Step 5 alone, within the span of the existing atoms: one reading of X and little work.
 
-        For when the penalties have changed in a way that these atoms can follow.
+        It is used after a change of penalties to which these atoms can be adapted.
         """
         subspace = self._subspace(state)
         A, b = subspace.turned(state.atoms, state.here.at.b, state.here.a, self._goal(state))
@@ -256,7 +257,7 @@ class RankOne(Solver[RankOneState]):
         return Subspace(inner_problem(self.problem, state.Z), self.lambda1, self.lambda2)
 
     def _goal(self, state: RankOneState) -> float:
-        """The gap at which a subspace has given what it can."""
+        """The gap at which the work in a subspace stops."""
         return max(SHARE * self.gap(state), TIGHTER * self.tol * self.objective(state))
 
     def _arrive(
@@ -267,7 +268,10 @@ class RankOne(Solver[RankOneState]):
         b: NDArray[np.float64],
         atoms: Atoms | None = None,
     ) -> None:
-        """Step 6 at the end of a step, and what X says there; atoms that are given go on."""
+        """Step 6, then an evaluation of the new point, which reads X.
+
+        The next step starts from `atoms` if given, else from the triplets.
+        """
         before, dual = self.surrogate(state), state.dual
         allowed = SLIGHT * self.tol * self.objective(state) if self.epsilon is None else 0.0
         V, theta, Mt = subspace.triplets(A, b, self.objective(state), allowed)
@@ -288,7 +292,7 @@ class RankOne(Solver[RankOneState]):
         state.idle = 0 if gained > noise else state.idle + 1
 
     def _go_on_with(self, state: RankOneState, atoms: Atoms) -> None:
-        """Atoms that have a weight, in a basis that is no larger than they need."""
+        """Keep the atoms that have a weight, in a basis no larger than they need."""
         kept = atoms.theta > 0.0
         M, V, theta = atoms.M[:, kept], atoms.V[:, kept], atoms.theta[kept]
         if M.shape[1] < M.shape[0]:
@@ -297,7 +301,7 @@ class RankOne(Solver[RankOneState]):
         state.atoms = Atoms(M, V, theta)
 
     def _pairs(self, state: RankOneState, N: NDArray[Any]) -> SingularVectors:
-        """The leading pairs along which the objective falls: step 1."""
+        """Step 1: the leading pairs along which the objective decreases."""
         accuracy = RELATIVE * self.lambda1 if self.epsilon is None else self.epsilon / 2.0
         before = None if state.found is None else state.found.V
         state.found = top_singular_vectors(N, self.pairs, before, accuracy, state.rng)
@@ -309,7 +313,7 @@ class RankOne(Solver[RankOneState]):
     def _with_atoms(
         self, state: RankOneState, new: SingularVectors, towards: NDArray[Any]
     ) -> Atoms:
-        """The atoms there are and the new ones; the basis grows by these, and where they turn to.
+        """The existing atoms and the new ones; `new` and `towards` are added to the basis.
 
         X is read for the new directions of the basis.
         """
@@ -326,7 +330,7 @@ class RankOne(Solver[RankOneState]):
         return Atoms(M, np.hstack([atoms.V, new.V]), np.concatenate([atoms.theta, np.zeros(k)]))
 
     def _towards(self, state: RankOneState, N: NDArray[Any]) -> NDArray[Any]:
-        """Newton's directions for the atoms' u, (d, r)."""
+        """Newton's directions for the u of the atoms, (d, r)."""
         at, dtype = state.here.at, state.basis.dtype
         if state.curvature is None or len(at.theta) == 0:
             return np.zeros((len(state.basis), 0), dtype)
@@ -351,7 +355,7 @@ def as_atoms(at: Factors) -> Atoms:
 
 
 def beside(U: NDArray[Any], basis: NDArray[Any]) -> NDArray[Any]:
-    """An orthonormal basis of what the columns of U have beside the basis."""
+    """An orthonormal basis of the part of the columns of U that is outside the span of `basis`."""
     size = np.linalg.norm(U, axis=0)
     return orthonormal(
         U[:, size > 0] / size[size > 0], basis, float(np.sqrt(np.finfo(U.dtype).eps))

@@ -1,7 +1,7 @@
-"""First rates, found by trying (Bottou's way): one pass over a small sample for each candidate.
+"""Initial rates, found by trial as in Bottou's code: one pass over a small sample per candidate.
 
-SGD doubles or halves its eta0 from a natural guess for as long as the objective on the sample
-falls; SGD-QN takes the best t0 of the powers of ten.
+SGD starts from a guess and doubles or halves its eta0 as long as the objective on the sample
+decreases; SGD-QN uses the best power of ten as t0.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from .stochastic import StochasticData
 TRIAL_ROWS = 1000
 MOST_TRIALS = 30  # a factor of a billion each way
 T0_ROWS = 2000  # a tenth of the data, but no more than this and no fewer than TRIAL_ROWS
-T0_POWERS = range(11)  # 10^0 ... 10^10, and higher while that is better still
-DENSE_PERIOD = 16  # visits between refreshes where every feature is in every row
-REFRESHES = 16  # a pass, at least: rows of next to no non-zeros would wait for ever
+T0_POWERS = range(11)  # 10^0 ... 10^10, and higher as long as that is better
+DENSE_PERIOD = 16  # visits between two updates of D, if no feature of a row is zero
+REFRESHES = 16  # updates of D per pass, at least: with very sparse rows there would be almost none
 
 
 def find_eta0(objective: Callable[[float], float], guess: float) -> float:
-    """The best of guess * 2^j for the j at which the objective stops falling."""
+    """The best guess * 2^j: j changes in one direction until the objective stops decreasing."""
     best, value = guess, objective(guess)
     doubled = objective(2 * guess)
     factor = 2.0 if _less(doubled, value) else 0.5
@@ -35,10 +35,10 @@ def find_eta0(objective: Callable[[float], float], guess: float) -> float:
 
 
 def find_t0(objective: Callable[[float], float], least: float = 1.0) -> float:
-    """The best of 10^0 ... 10^10, those below `least` left out.
+    """The best of 10^0 ... 10^10, without those below `least`.
 
-    Rows in large units, or a tiny penalty, may want more: the search goes on upwards for as long
-    as the last one tried is the best.
+    Rows in large units, or a tiny penalty, may need more: the search continues upwards as long as
+    the last one tried is the best.
     """
     powers = [10.0**j for j in T0_POWERS if 10.0**j >= least] or [float(least)]
     best, value = powers[0], objective(powers[0])
@@ -55,7 +55,7 @@ def find_t0(objective: Callable[[float], float], least: float = 1.0) -> float:
 
 
 def t0_rows(n: int) -> int:
-    """How many of n rows a trial of t0 looks at."""
+    """Number of rows, out of n, that a trial of t0 uses."""
     return min(n, int(np.clip(n // 10, TRIAL_ROWS, T0_ROWS)))
 
 
@@ -68,7 +68,7 @@ def find_period(data: StochasticData) -> int:
 
 
 def subsample(data: StochasticData, size: int, rng: np.random.Generator) -> StochasticData:
-    """`size` of the examples that take part, at most all of them, in memory."""
+    """`size` random examples among the active ones, or all if there are fewer, in memory."""
     size = min(size, len(data.active))
     index = np.sort(rng.choice(data.active, size, replace=False))
     labels = data.y._replace(**{data.y._fields[0]: data.y[0][index]})
@@ -84,5 +84,5 @@ def subsample(data: StochasticData, size: int, rng: np.random.Generator) -> Stoc
 
 
 def _less(a: float, b: float) -> bool:
-    """a < b, anything finite being less than what is not."""
+    """a < b, where every finite number is less than infinity and NaN."""
     return bool(np.isfinite(a)) and (not np.isfinite(b) or a < b)

@@ -1,13 +1,13 @@
 """Which examples each class visits in a pass, and in what order (SLND, §3.2).
 
-Every pass draws one fresh permutation of the examples, shared by all classes.  Class c visits, in
-that order, all its positives and M_c = min(r n_c, N_c) of its N_c others, drawn anew each pass:
-per class that is the paper's "positives and as many negatives, shuffled together" (r = 1).
-`negatives="all"` visits everything.
+Every pass draws a new permutation of the examples, shared by all classes.  Class c visits, in that
+order, all its positives and M_c = min(r n_c, N_c) of its N_c negatives, drawn again in each pass:
+for each class these are the paper's "positives and as many negatives, shuffled together" (r = 1).
+`negatives="all"` visits all examples.
 
-A pass is handed out in portions of the permutation, and a portion goes chunk by chunk: a chunk's
-rows stay in cache while the classes of a thread go over them one after the other.  Threads meet
-only at the end of a portion.
+A pass is divided into portions of the permutation, and a portion into chunks: the rows of a chunk
+stay in cache while the classes of a thread visit them, one class after the other.  Threads wait for
+each other only at the end of a portion.
 """
 
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK_BYTES = 512 * 2**10  # half of a usual second-level cache
-PORTION_BYTES = 64 * 2**20  # rows that are gathered at a time, where a kernel cannot read them
-FEW_PORTION_BYTES = 16 * 2**20  # sampled negatives reuse a row too seldom to keep it in cache
+PORTION_BYTES = 64 * 2**20  # of rows gathered at a time, if a kernel cannot read them in place
+FEW_PORTION_BYTES = 16 * 2**20  # the same with sampled negatives, which seldom use a row again
 
 
 class Visits(NamedTuple):
@@ -28,10 +28,10 @@ class Visits(NamedTuple):
     order: NDArray[np.intp]  # (b,) examples
     first: NDArray[np.intp]  # (chunks, C)
     last: NDArray[np.intp]  # (chunks, C)
-    pos: NDArray[np.int32]  # places in order, increasing within a class and chunk
+    pos: NDArray[np.int32]  # positions in order, increasing within a class and chunk
 
     def of_class(self, c: int) -> NDArray[np.intp]:
-        """The examples class c visits, in its order."""
+        """The examples that class c visits, in order."""
         chunks = zip(self.first[:, c], self.last[:, c], strict=True)
         return self.order[np.concatenate([self.pos[lo:hi] for lo, hi in chunks])]
 
@@ -39,7 +39,7 @@ class Visits(NamedTuple):
 def negatives_used(
     negatives: float | str, n_positives: NDArray[np.intp], n: int
 ) -> NDArray[np.intp]:
-    """M_c for each class.  A class without positives still sees a negative, if there is one."""
+    """M_c for each class.  A class without positives still visits a negative, if there is one."""
     rest = n - n_positives
     if negatives == "all":
         return rest
@@ -54,7 +54,7 @@ def pass_over(
     row_bytes: int,
     rng: np.random.Generator,
 ) -> Iterator[Visits]:
-    """The portions of one pass over the examples `active` (positives are places in `active`)."""
+    """The portions of one pass over the examples `active` (positives are positions in `active`)."""
     n, C = len(active), len(positives)
     permutation = rng.permutation(n)
     if negatives == "all":
@@ -68,13 +68,13 @@ def pass_over(
             yield Visits(order, first, last, np.arange(len(order), dtype=np.int32))
         return
 
-    place = np.empty(n, np.intp)  # of an example in the permutation
+    place = np.empty(n, np.intp)  # position of an example in the permutation
     place[permutation] = np.arange(n)
     M = negatives_used(negatives, np.array([len(p) for p in positives]), n)
     visited = []
     for c, mine in enumerate(positives):
         drawn = rng.choice(n - len(mine), M[c], replace=False, shuffle=False)
-        # the j-th example that is not mine: skip as many of mine as come before it
+        # from the j-th negative to its position: skip the positives that come before it
         drawn += np.searchsorted(mine - np.arange(len(mine)), drawn, side="right")
         visited.append(np.sort(place[np.concatenate([mine, drawn])]))
     where = np.concatenate(visited)

@@ -1,4 +1,4 @@
-"""L-BFGS's memory: the last steps, and what they did to the gradient."""
+"""The memory of L-BFGS: the last steps, and the changes of the gradient that they caused."""
 
 from collections import deque
 from typing import Any
@@ -27,7 +27,7 @@ class SecantPairs:
         self.kept.clear()
 
     def change_lam(self, lam: float) -> None:
-        """y belongs to the gradient at one lam: y - lam s is the data's part of it."""
+        """Convert every y to another lam: y - lam s, the data's part of it, does not change."""
         for s, y in self.kept:
             y[:, :-1] += y.dtype.type(lam - self.lam) * s[:, :-1]
         self.lam = lam
@@ -35,11 +35,11 @@ class SecantPairs:
     def add(self, s: NDArray[Any], y: NDArray[Any], lam: float) -> None:
         self.lam = lam
         size = np.sqrt(dot(s, s) * dot(y, y))
-        if dot(s, y) > np.finfo(s.dtype).eps * size:  # else no curvature can be read from it
+        if dot(s, y) > np.finfo(s.dtype).eps * size:  # else it shows no curvature
             self.kept.append((s, y))
 
     def direction(self, gradient: NDArray[Any], H0: Any) -> NDArray[Any]:
-        """-H ∇P by the two loops."""
+        """-H ∇P, by the two loops of L-BFGS."""
         q = -gradient
         flat = q.reshape(-1)
         alphas = []

@@ -1,26 +1,26 @@
-"""Stochastic descent, one-vs-rest: SGD, SLND, SGD-QN and oLBFGS are this loop, moved differently.
+"""One-vs-rest stochastic descent: the loop of SGD, SLND, SGD-QN and oLBFGS.
 
 Per visit of class c to example i, with y = ±1 and z the row in the curvature's coordinates:
 
     g  = y F'(y (vᵀz + b))
     v <- (1 - eta_t lam) v - e z          e = min(eta_t c_i, cap_i) g        (eq. 11, whitened)
-    b <- b - e beta²                      beta: the constant coordinate the solver keeps itself
+    b <- b - e beta²                      beta: the constant coordinate that the solver adds
 
     eta_t = eta / (1 + decay t)^power     decay = 0: a constant step (SLND)
                                           decay = lam eta, power = 1: 1 / (lam (t + t0)) (BB08)
 
-That is the move of static coordinates (curvature/metric.py); SGD-QN (secant.py) and oLBFGS
-(lbfgs.py) put a metric of their own, which changes on the way, between g and the step.
+This is the step in static coordinates (curvature/metric.py); SGD-QN (secant.py) and oLBFGS
+(lbfgs.py) make it with a metric of their own, which changes during the fit.
 
-Averaging takes an iterate every few visits and weighs the j-th by j: early iterates fade, and
-there is no burn-in to choose.
+Averaging uses an iterate every few visits and gives the j-th one weight j: early iterates lose
+influence, and there is no burn-in to choose.
 
-What is reported is the mean over a pass's visits of loss plus penalty, before each update.
+The reported objective is the mean, over the visits of a pass, of loss plus penalty before each
+update.
 
-Departures from the paper: cap_i holds the automatic step to `cap` times 1/(F''(0)‖z_i‖²), the
-largest that cannot overshoot on example i (twice that is still stable; a step given as a number is
-used as it is); weights c_i; averaging.  v is stored as scale * v, so that the shrink by lam costs
-O(1).
+Departures from SLND: cap_i limits the automatic step to `cap` times 1/(F''(0)‖z_i‖²), the largest
+step that cannot overshoot on example i (twice that is still stable; a step given as a number is not
+limited); weights c_i; averaging.  v is stored as scale * V, so that shrinking by lam costs O(1).
 """
 
 from dataclasses import dataclass
@@ -44,10 +44,10 @@ from .loop import Record, Solver
 from .sampling import Visits, negatives_used, pass_over
 
 AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of the work;
-AVERAGES_A_PASS = 32  # fewer where a class makes few visits, so that this many enter a pass
+AVERAGES_A_PASS = 32  # fewer if a class makes few visits, so that this many enter per pass
 REPORT_EVERY = 8  # visits between two that enter the running objective,
 REPORT_ALL = 2**16  # unless a pass has no more visits than this
-PARTS = 2  # of the classes, for each thread: few, for the classes of a part share a chunk in cache
+PARTS = 2  # parts of the classes per thread: few, since those of a part share a chunk in cache
 NEVER = -1  # t & NEVER is 0 for no t > 0
 
 # Reductions may be reordered to use vector units; NaN and infinity keep their meaning.
@@ -55,19 +55,19 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 class Iterate(NamedTuple):
-    """Where a fit stands; one row a class."""
+    """The iterate of a fit; one row per class."""
 
     V: NDArray[Any]  # (C, k) v / scale
     scale: NDArray[np.float64]  # (C,)
     b: NDArray[np.float64]  # (C,)
     A: NDArray[Any]  # (C, k) average of v; (C, 0) without averaging
     a: NDArray[np.float64]  # (C,) average of b
-    m: NDArray[np.int64]  # (C,) iterates in the average
-    t: NDArray[np.int64]  # (C,) visits so far
+    m: NDArray[np.int64]  # (C,) number of iterates in the average
+    t: NDArray[np.int64]  # (C,) number of visits so far
     total: NDArray[np.float64]  # (C,) sum of the losses reported in this pass
-    seen: NDArray[np.int64]  # (C,) how many
-    squares: NDArray[np.float64]  # (C,) sum of ‖v‖² where the penalty was looked at in this pass
-    looks: NDArray[np.int64]  # (C,) how often
+    seen: NDArray[np.int64]  # (C,) number of these losses
+    squares: NDArray[np.float64]  # (C,) sum of ‖v‖² at the visits of this pass that compute it
+    looks: NDArray[np.int64]  # (C,) number of these visits
 
 
 @dataclass
@@ -76,38 +76,38 @@ class StochasticState:
 
     rng: np.random.Generator
     iterate: Iterate
-    metric: Any  # what the settings' metric started, a NamedTuple of arrays
+    metric: Any  # state of the metric, a NamedTuple of arrays
 
 
 class Lengths(NamedTuple):
-    """All that decides the length of a step."""
+    """What determines the length of a step, and which visits are averaged and reported."""
 
     eta: float
     decay: float
     power: float
     lam: float
     beta: float
-    every: NDArray[np.int64]  # (C,) an iterate enters the average when t & every is 0: powers of
-    report: int  # two less one, which spare a division a visit; so for the reported losses,
+    every: NDArray[np.int64]  # (C,) an iterate enters the average if t & every is 0; a power
+    report: int  # of two minus one, to avoid a division per visit; likewise for reported losses,
     look: NDArray[np.int64]  # (C,) and for the penalty
     cap: NDArray[Any]  # (n,)
 
 
 class StochasticData(NamedTuple):
-    """Rows in the curvature's coordinates, and what goes with each of them."""
+    """Rows in the coordinates of the curvature, with their labels, norms and weights."""
 
     rows: Rows
     y: Labels
     active: NDArray[np.intp]  # examples that take part
     sqnorms: NDArray[Any]  # (n,) ‖z_i‖²
     weights: Weights
-    n_classes: int  # rows of weights that a solver has for them
+    n_classes: int  # number of class rows of a solver
     coordinates: Coordinates
 
 
 @dataclass(frozen=True)
 class Stochastic(Solver[StochasticState]):
-    """One-vs-rest on these examples, class rows in the order of their labels."""
+    """One-vs-rest on these examples; class rows in the order of the labels."""
 
     data: StochasticData
     loss: MarginLoss
@@ -156,12 +156,12 @@ class Stochastic(Solver[StochasticState]):
 
     @cached_property
     def _mine(self) -> list[NDArray[np.intp]]:
-        """Each class's positives."""
+        """The positives of each class."""
         return positives(self.data.y, self.data.n_classes, self.data.active)
 
     @cached_property
     def _lengths(self) -> Lengths:
-        """What decides the length of each step."""
+        """What determines the length of each step."""
         data, n_positives = self.data, np.array([len(p) for p in self._mine])
         visits = n_positives + negatives_used(self.negatives, n_positives, len(data.active))
         curvature0 = self.loss.curvature(0.0)
@@ -186,7 +186,7 @@ class Stochastic(Solver[StochasticState]):
         return Linear(*self.data.coordinates.coef(*self.weights(state)))
 
     def weights(self, state: StochasticState) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """v and b, averaged if that was asked for and at least one iterate was averaged."""
+        """v and b; their averages if `average` is set and at least one iterate has entered."""
         iterate = state.iterate
         V = iterate.V * iterate.scale[:, None].astype(iterate.V.dtype)
         b = iterate.b.copy()
@@ -207,9 +207,9 @@ def sweep(
     metric: Any,
     iterate: Iterate,
 ) -> None:
-    """Classes in parallel.
+    """Visit a portion, classes in parallel.
 
-    A class's arithmetic is its own, so the result does not depend on the number of threads.
+    Classes are computed independently, so the result does not depend on the number of threads.
     """
 
     def work(first: int, last: int) -> None:
@@ -221,7 +221,7 @@ def sweep(
 
 @kernel()
 def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
-    """Classes first, ..., last - 1, over one chunk after the other."""
+    """The visits of classes first, ..., last - 1, one chunk after the other."""
     for k in range(len(visits.first)):
         for c in range(first, last):
             visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate)
@@ -230,7 +230,7 @@ def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, it
 @kernel(fastmath=FAST, error_model="numpy")
 def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
     """The visits of class c in chunk k, one after the other."""
-    v = iterate.V[c].copy()  # of its own: so the compiler knows that a step changes no row; 9 %
+    v = iterate.V[c].copy()  # a copy tells the compiler that a step changes no row: saves 9 %
     average = iterate.A[c]
     scale, b, t = iterate.scale[c], iterate.b[c], iterate.t[c]
     every, look = step.every[c], step.look[c]
@@ -259,7 +259,7 @@ def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # t
 
         if (t & every) == 0:
             iterate.m[c] += 1
-            omega = 2.0 / (iterate.m[c] + 1.0)  # weights 1, 2, 3, ... of all that entered
+            omega = 2.0 / (iterate.m[c] + 1.0)  # the j-th iterate has weight j
             keep, enter = v.dtype.type(1.0 - omega), v.dtype.type(omega * scale)
             for q in range(len(v)):
                 average[q] = keep * average[q] + enter * v[q]

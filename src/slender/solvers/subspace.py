@@ -1,7 +1,7 @@
-"""What R1D does without reading X: atoms weighed and turned in the span of a small basis.
+"""The part of R1D that does not read X: weights and directions of atoms in a small subspace.
 
 The rows are z_i = Bᵀx_i, W is A (C, s) in the coordinates of the basis B, and an atom is m vᵀ with
-m (s,) and v (C,).  Steps 3, 4 and 5 of rankone.py.
+m (s,) and v (C,).  These are steps 3 to 6 of rankone.py.
 """
 
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from ..problem.tracenorm import dual_value, singular_values
 ARMIJO = 1e-4
 TRIALS = 30
 MEMORY = 20  # pairs of L-BFGS
-INNER = 300  # iterations of one step 4 or 5
-FEW = 3  # of step 4, where step 5 comes after it
-GAIN = 1e-9  # of the objective: a smaller gain ends a step
-FLOOR = 1e-3  # of the largest: a class that has no doubts left still has a curvature
-CHECK = 4  # iterations between two looks at the subspace's own duality gap
-BACK = 0.1  # of what a step has gained: given back for fewer atoms
-GONE = 1e-7  # of the largest theta: an atom without weight
+INNER = 300  # iterations of step 4 or 5, at most
+FEW = 3  # iterations of step 4 if step 5 follows
+GAIN = 1e-9  # share of the objective: a smaller gain ends a step
+FLOOR = 1e-3  # the curvature of a class counts as at least this share of the largest
+CHECK = 4  # iterations between two computations of the duality gap of the subspace
+BACK = 0.1  # share of the gain of a step that may be lost for fewer atoms
+GONE = 1e-7  # share of the largest theta: an atom with less has no weight
 
-Value = tuple[float, NDArray[np.float64]]  # and gradient
+Value = tuple[float, NDArray[np.float64]]  # value and gradient
 
 
 class Atoms(NamedTuple):
-    """Weights, and the atoms they weigh."""
+    """Atoms m vᵀ and their weights."""
 
     M: NDArray[Any]  # (s, k)
     V: NDArray[Any]  # (C, k)
@@ -55,15 +55,15 @@ class Subspace:
 
     @property
     def free(self) -> int:
-        """Intercepts to be found."""
+        """Number of intercepts to optimise."""
         return self.inner.n_classes if self.inner.intercept else 0
 
     def line_search(
         self, atoms: Atoms, b: NDArray[np.float64], excess: NDArray[np.float64], t: float
     ) -> tuple[NDArray[np.float64], float]:
-        """Weights after Armijo's search along the last atoms, each in proportion to its slope.
+        """Weights after an Armijo line search along the last atoms, in proportion to their slopes.
 
-        `t` is the length to try first; the one that was taken is returned too.
+        `t` is the first length to try; the length taken is returned too.
         """
         if len(excess) == 0:
             return atoms.theta, t
@@ -76,7 +76,7 @@ class Subspace:
             return self.at(atoms.weighed(theta), b).objective + self.lambda1 * float(theta.sum())
 
         before, after, best = value(0.0), value(t), 0.0
-        if after <= before + ARMIJO * t * slope:  # then twice as far, as long as it goes down
+        if after <= before + ARMIJO * t * slope:  # double t as long as the value decreases
             for _ in range(TRIALS):
                 best, t = t, 2.0 * t
                 further = value(t)
@@ -94,9 +94,9 @@ class Subspace:
     def restricted(
         self, atoms: Atoms, b: NDArray[np.float64], most: int, epsilon: float | None = None
     ) -> tuple[Atoms, NDArray[np.float64]]:
-        """Problem (8): the weights of the atoms, none negative, and the intercepts.
+        """Solve problem (8): the weights of the atoms, none negative, and the intercepts.
 
-        An epsilon-solution where it is given, well within (C2).
+        If epsilon is given, to an epsilon-solution, well within (C2).
         """
         k = len(atoms.theta)
 
@@ -118,9 +118,9 @@ class Subspace:
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """A and b at the minimum over the factors of W = Q Pᵀ, to a duality gap of `goal`.
 
-        L-BFGS sees P and Q in units of their curvature, c_j Σ + lambda1 I for column j of P and
+        For L-BFGS, P and Q are scaled by their curvature: c_j Σ + lambda1 I for column j of P and
         diag(a) p_jᵀΣp_j + lambda1 I for that of Q, with Σ the covariance of the z_i,
-        c_j = q_jᵀ diag(a) q_j, and `a` (C,) the classes' curvature, all at the start.
+        c_j = q_jᵀ diag(a) q_j, and `a` (C,) the curvature of the classes, all at the start.
         """
         kept = atoms.theta > GONE * atoms.theta.max(initial=0.0)
         root = np.sqrt(atoms.theta[kept])
@@ -150,7 +150,7 @@ class Subspace:
             return last["objective"], np.concatenate([d_P.ravel(), d_Q.ravel(), d_b])
 
         def enough(number: int) -> bool:
-            """Whether the point last looked at will do."""
+            """Is the gap of the last point small enough?  Tested every CHECK iterations."""
             if number % CHECK:
                 return False
             A = last["point"].theta[:, :-1].astype(np.float64)
@@ -167,11 +167,12 @@ class Subspace:
     def triplets(
         self, A: NDArray[Any], b: NDArray[np.float64], before: float, allowed: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Step 6: the singular triplets V, theta, Mᵀ of A, without those of no use.
+        """Step 6: the singular triplets V, theta, Mᵀ of A, without those that are not needed.
 
-        L-BFGS leaves a trace of every atom it was given.  The least are tried, all at once, that
-        add `allowed` at most to the trace norm's part.  They go if the objective rises by no more
-        than that, and by a share of its fall from `before`.
+        L-BFGS leaves a remainder of every atom it started with.  The smallest triplets, which
+        together add at most `allowed` to the trace-norm term, are removed all at once, if the
+        objective then rises by at most `allowed` and by at most a share BACK of its decrease from
+        `before`.
         """
         V, theta, Mt = np.linalg.svd(A.astype(np.float64), full_matrices=False)
         kept = theta > GONE * theta.max(initial=0.0)
@@ -188,7 +189,7 @@ class Subspace:
         return V[:, kept], theta[kept], Mt[kept]
 
     def _covariance(self) -> NDArray[np.float64]:
-        """Σ w (z - z̄)(z - z̄)ᵀ (s, s); about 0 where there is no intercept."""
+        """Σ w (z - z̄)(z - z̄)ᵀ (s, s); without an intercept z̄ is 0."""
         Z = self.inner.rows.block(0, self.inner.rows.shape[0]).toarray()
         second = (Z.T @ (Z * self.inner.w[:, None])).astype(np.float64)
         mean = self.inner.mean.astype(np.float64)
@@ -203,9 +204,9 @@ def minimise(
     enough: Any = None,
     slope: float = 0.0,
 ) -> NDArray[np.float64]:
-    """L-BFGS-B for at most so many iterations, or until `enough`, told their number, says so.
+    """L-BFGS-B, for at most `most` iterations or until `enough(their number)` is true.
 
-    It ends at a gain of GAIN, or where a slope is given at none above that.
+    It stops at a gain below GAIN; if `slope` is given, only when no slope exceeds it.
     """
     done = 0
 

@@ -1,8 +1,8 @@
-"""LaRank's directions: how one example's dual coefficients move (larank.py has the recursion).
+"""Forms of the SVM: how the dual coefficients of one example move (larank_sweep.py has the loop).
 
-A form of the SVM answers four questions of a kernel: how far to move an example's coefficients
-(`improve`), by what margin it is classified (`survey_one`), whether it is at a corner where nothing
-can move (`at_bound`), and which feasible point is next to it (`mend`).
+A form has four methods that kernels call: `improve` moves the coefficients of an example, `survey`
+computes its margin, `at_bound` tests whether all its coefficients are at a bound, and `mend` moves
+them to a feasible point nearby.
 """
 
 from typing import NamedTuple
@@ -16,12 +16,12 @@ from ..overloads import method_of
 from ..rows.kernel import KernelRows, dot, scores
 from .patterns import FAST, FREE, own_slots, read_all, read_used, shorten
 
-TIE = 1e-5  # of tau: a move leaves two gradients equal but for rounding, and the first class counts
-MANY = 32  # classes: from here on it pays to look for those that can move
+TIE = 1e-5  # of tau: if a move makes two gradients equal up to rounding, the first class counts
+MANY = 32  # classes: with more, those that can move are selected first, which pays
 
 
 class Limits(NamedTuple):
-    """When a move counts, and how many are made on one example."""
+    """Which moves count, and how many are made on one example."""
 
     tau: float
     kappa: float  # in units of U
@@ -31,19 +31,19 @@ class Limits(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """How to compute a score in float64, and how far from it others may be (duality.py)."""
+    """What is needed to compute scores in float64, and their rounding errors (duality.py)."""
 
     X: KernelRows
-    place: NDArray[np.intp]  # (rows of a block,) where they lie in X
+    place: NDArray[np.intp]  # (rows of a block,) their positions in X
     W: NDArray[np.float64]  # (C, d)
     c: NDArray[np.float64]  # (C,)
-    delta: NDArray[np.float64]  # (n,) the rounding of a score in float64
-    coarser: float  # times this: of a score as it was given
+    delta: NDArray[np.float64]  # (n,) rounding error of a score in float64
+    coarser: float  # factor for the rounding error of the given scores
 
 
 @kernel(fastmath=FAST)
 def score64(exact, j, k):  # type: ignore[no-untyped-def]
-    """Class k's score of row j of the block."""
+    """The score of class k for row j of the block, in float64."""
     return dot(exact.X, exact.place[j], exact.W[k]) + exact.c[k]
 
 
@@ -53,7 +53,7 @@ class Multiclass(NamedTuple):
     y: NDArray[np.int32]  # (n,)
 
     def improve(self, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
-        """(products made, classes left in `pattern`, dual gain, moves) for example i."""
+        """Returns (products made, classes left in `pattern`, dual gain, moves) of example i."""
         y = self.y[i]
         if used_only:
             m = read_used(state.patterns, i, pattern)
@@ -94,9 +94,9 @@ class Multiclass(NamedTuple):
         return products, m, gain, moves
 
     def survey(self, i, j, s, exact):  # type: ignore[no-untyped-def]
-        """(margin, what it may be off by) of example i, row j of a block.
+        """(margin, bound on its error) of example i, row j of a block.
 
-        The scores s say which classes may be nearest; those count with scores in float64.
+        The scores s select the classes that may be nearest; their scores are computed in float64.
         """
         y, delta = self.y[i], exact.coarser * exact.delta[i]
         own, nearest = float(s[y]), np.inf
@@ -104,7 +104,7 @@ class Multiclass(NamedTuple):
             if c != y:
                 nearest = min(nearest, own - s[c])
         if nearest > 1.0 + 2.0 * delta:
-            return nearest, 0.0  # no loss, whatever its digits
+            return nearest, 0.0  # no loss, in spite of rounding
         own64, margin = score64(exact, j, y), np.inf
         for c in range(len(s)):
             if c != y and own - s[c] <= nearest + 4.0 * delta:
@@ -119,7 +119,7 @@ class Multiclass(NamedTuple):
         return inside == 0
 
     def mend(self, i, U, patterns):  # type: ignore[no-untyped-def]
-        """Others at most 0, the own class what they sum to, at most U."""
+        """Make the others at most 0, and the own class minus their sum, at most U."""
         own, total = -1, 0.0
         for q in own_slots(patterns, i):
             if patterns.classes[q] == self.y[i]:
@@ -127,7 +127,7 @@ class Multiclass(NamedTuple):
             elif patterns.classes[q] != FREE:
                 patterns.beta[q] = min(patterns.beta[q], 0.0)
                 total -= patterns.beta[q]
-        # without an own class the others are what rounding left of nothing
+        # without a coefficient of the own class, the others are rounding errors
         share = 0.0 if own < 0 else min(1.0, U / total) if total > 0.0 else 1.0
         for q in own_slots(patterns, i):
             patterns.beta[q] *= share
@@ -136,7 +136,7 @@ class Multiclass(NamedTuple):
 
 
 class Binary(NamedTuple):
-    """The two-class SVM of the slides."""
+    """The two-class SVM of BB08."""
 
     sign: NDArray[np.int8]  # (n,) ±1
 
@@ -167,13 +167,13 @@ class Binary(NamedTuple):
         return abs(pattern.beta[0]) == U
 
     def mend(self, i, U, patterns):  # type: ignore[no-untyped-def]
-        """A clipped step ends within its bounds."""
+        """Nothing to do: a clipped step ends within its bounds."""
 
 
 Form = Multiclass | Binary
 
 
-# Verbs for compiled code (see overloads.py).
+# Functions for compiled code (see overloads.py).
 
 
 def improve(form, i, X, row, U, sq, used_only, limits, state, pattern):  # type: ignore[no-untyped-def]
@@ -182,7 +182,7 @@ def improve(form, i, X, row, U, sq, used_only, limits, state, pattern):  # type:
 
 
 def survey_one(form, i, j, s, exact):  # type: ignore[no-untyped-def]
-    """Margin of example i, by how much its own score is ahead, and what it may be off by."""
+    """The margin of example i, by which its own class is ahead, and a bound on its error."""
     return form.survey(i, j, s, exact)
 
 
@@ -192,7 +192,7 @@ def at_bound(form, i, U, pattern, m):  # type: ignore[no-untyped-def]
 
 
 def mend(form, i, U, patterns):  # type: ignore[no-untyped-def]
-    """Put the coefficients of example i on the feasible point next to them."""
+    """Move the coefficients of example i to a feasible point nearby."""
     form.mend(i, U, patterns)
 
 

@@ -1,7 +1,7 @@
-"""SLND with the step of Theorem 2: for studying the theory, on small data.
+"""SLND with the step of its Theorem 2: for studying the theory, on small data.
 
-Each step costs a pass over the class's sample, so a fit is quadratic in the rows.  The sample of a
-class is drawn once and kept: the theorem says nothing of fresh draws.
+Each step costs a pass over the sample of a class, so the time of a fit is quadratic in the number
+of rows.  The sample of a class is drawn once and kept: the theorem does not cover new draws.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from .stochastic import StochasticData
 
 @dataclass
 class Theorem2State:
-    """One fixed sample and one iterate a class."""
+    """One fixed sample and one iterate per class."""
 
     rng: np.random.Generator
     samples: list[RiskSample]
@@ -65,7 +65,7 @@ class Theorem2(Solver[Theorem2State]):
         return Linear(*self.data.coordinates.coef(*self.weights(state)))
 
     def weights(self, state: Theorem2State) -> tuple[NDArray[Any], NDArray[Any]]:
-        """v (C, k) and the solver's own bias b (C,)."""
+        """V (C, k) and the intercepts b (C,)."""
         V = np.array([sample.v for sample in state.samples])
         if self.beta:
             return V[:, :-1], V[:, -1] * self.beta
