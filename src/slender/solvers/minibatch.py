@@ -11,8 +11,8 @@ With s_i = W x_i + b the scores of row i, g_i (C,) the slope of its loss in them
         optimal     decay = lam eta, power = 1       (BB08)
 
 Each pass splits a new permutation of the rows into batches; the last one may be smaller.  The
-reported objective is the mean over the batches of the objective on each before its update, as in
-AIMS.
+reported objective is the mean over the batches, weighted by their numbers of rows, of the objective
+on each before its update (AIMS).
 
 g_i depends on the loss: `EachClass` applies a margin loss to the signed score of every class
 (one-vs-rest; the objective is then a mean over the classes), `AllClasses` is a multi-class loss.  A
