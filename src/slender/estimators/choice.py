@@ -80,7 +80,7 @@ class Choice:
 
     def parts(
         self, X: Any, y: Any, groups: Any, examples: Labelled, rng: np.random.Generator
-    ) -> list[splits.Split]:
+    ) -> list[splits.Cut]:
         """Which rows to fit on and which to validate on; one part, or one per fold."""
         class_index = examples.class_index
         everything = np.arange(len(class_index))
@@ -90,7 +90,7 @@ class Choice:
                 "StratifiedGroupKFold(5)"
             )
         if isinstance(self.validation, tuple):
-            parts = [splits.Split(everything, everything[:0])]
+            parts = [splits.Cut(everything, everything[:0])]
         elif self.one_part:
             parts = [splits.stratified(class_index, float(self.validation), rng)]
         else:
@@ -104,7 +104,7 @@ class Choice:
         ]
 
     def final_index(
-        self, parts: list[splits.Split], examples: Labelled, rng: np.random.Generator
+        self, parts: list[splits.Cut], examples: Labelled, rng: np.random.Generator
     ) -> NDArray[np.intp]:
         """The rows that the chosen penalty is fitted to."""
         everything = np.arange(len(examples.class_index))
@@ -116,7 +116,7 @@ class Choice:
         return splits.few(examples.class_index, everything, self.shots, rng)
 
     def held_out(
-        self, estimator: Any, examples: Labelled, part: splits.Split, scaled: Scaled
+        self, estimator: Any, examples: Labelled, part: splits.Cut, scaled: Scaled
     ) -> HeldOut:
         """The held-out rows of this part, and their classes."""
         if isinstance(self.validation, tuple):

@@ -12,14 +12,14 @@ from ..notices import warn
 from .validation import shown
 
 
-class Split(NamedTuple):
-    """One split: rows to fit on, rows to validate on."""
+class Cut(NamedTuple):
+    """Rows to fit on, rows to validate on."""
 
     train: NDArray[np.intp]
     held_out: NDArray[np.intp]
 
 
-def stratified(class_index: NDArray[np.int32], share: float, rng: np.random.Generator) -> Split:
+def stratified(class_index: NDArray[np.int32], share: float, rng: np.random.Generator) -> Cut:
     """Hold out `share` of each class, and leave at least one row of it to fit on."""
     held_out = []
     for index in _by_class(class_index):
@@ -31,7 +31,7 @@ def stratified(class_index: NDArray[np.int32], share: float, rng: np.random.Gene
             f"validation={share} of {len(class_index)} rows holds out no row to choose C on; "
             "use a larger share, or give validation=(X_val, y_val)"
         )
-    return Split(np.setdiff1d(np.arange(len(class_index)), out), out)
+    return Cut(np.setdiff1d(np.arange(len(class_index)), out), out)
 
 
 def splitter(given: Any, y: Any, rng: np.random.Generator) -> Any:
@@ -41,7 +41,7 @@ def splitter(given: Any, y: Any, rng: np.random.Generator) -> Any:
     return check_cv(given, y, classifier=True)
 
 
-def folds(pairs: Iterable[Any], class_index: NDArray[np.int32], names: Any) -> Iterator[Split]:
+def folds(pairs: Iterable[Any], class_index: NDArray[np.int32], names: Any) -> Iterator[Cut]:
     """The parts of a splitter; an error if a training part lacks a class."""
     for number, (train, held_out) in enumerate(pairs):
         lost = np.setdiff1d(np.arange(len(names)), class_index[train])
@@ -50,7 +50,7 @@ def folds(pairs: Iterable[Any], class_index: NDArray[np.int32], names: Any) -> I
                 f"class {shown(names[lost[0]])} has no row in the training part of split {number}; "
                 "use a splitter that keeps all classes (StratifiedKFold), or fewer folds"
             )
-        yield Split(np.sort(train), np.sort(held_out))
+        yield Cut(np.sort(train), np.sort(held_out))
 
 
 def few(
