@@ -161,7 +161,7 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
     if results["layout"]:
         lines["layout"] = results["layout"]
     if results["options"]:
-        lines["options"] = ", ".join(f"{results['name']}:{key}=..." for key in results["options"])
+        lines["options"] = ", ".join(f"{key}=" for key in results["options"]) + " (NAME:KEY=VALUE)"
     lines["here"] = results["state"] + _in_folder(results)
     if results["missing"]:
         lines["missing"] = _some(results["missing"], "\n")

@@ -96,7 +96,8 @@ def _attempt(url: str, part: Path, watch: Watch) -> None:
     if held:
         request.add_header("Range", f"bytes={held}-")
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        opener = urllib.request.build_opener()  # with the proxies that are set now
+        with opener.open(request, timeout=TIMEOUT) as answer:
             _receive(answer, part, held, watch)
     except urllib.error.HTTPError as error:
         if error.code == 416 and _total(error) == held:  # asked for what is behind the end
@@ -124,7 +125,7 @@ def _receive(answer: Any, part: Path, held: int, watch: Watch) -> None:
     length = answer.headers.get("Content-Length", "")
     total = held + int(length) if length.isdecimal() else None
     _check_space(part, total, held)
-    block = answer.read(BLOCK)
+    block = answer.read1(BLOCK)
     if held == 0 and block.lstrip()[:20].lower().startswith(PAGE):
         raise _RefusedError("sends a web page instead of the file")
     with _opened(part, "ab" if held else "wb") as file:
@@ -132,7 +133,7 @@ def _receive(answer: Any, part: Path, held: int, watch: Watch) -> None:
             _write(file, block, part)
             held += len(block)
             watch(held, total)
-            block = answer.read(BLOCK)
+            block = answer.read1(BLOCK)
     if total is not None and held < total:
         raise _CutError(f"ended the connection after {held:,} of {total:,} bytes")
 

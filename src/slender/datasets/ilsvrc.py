@@ -170,8 +170,9 @@ ILSVRC2010 = Ilsvrc(
     layout="ILSVRC2010/\n  train/n01440764/n01440764_10026.JPEG\n"
     "  test/ILSVRC2010_test_00000001.JPEG\n  val/ILSVRC2010_val_00000001.JPEG\n"
     "  ILSVRC2010_test_ground_truth.txt   ILSVRC2010_validation_ground_truth.txt\n"
-    "  meta.mat\nthe last three also in data/ or devkit-1.0/data/; lists train.txt, val.txt, "
-    "test.txt (path and synset on each line) and synsets.txt instead of folders and meta.mat",
+    "  meta.mat\nthe last three also in data/ or devkit-1.0/data/; synsets.txt (line k is the "
+    "synset k)\ninstead of meta.mat; lists train.txt, val.txt, test.txt (path and synset) instead "
+    "of folders",
     split="1.2M training and 150,000 test images (Bel Haj Ali et al. 2013); heap=val tests on the "
     "50,000 validation images",
     source="www.image-net.org/challenges/LSVRC/2010, after registration",
