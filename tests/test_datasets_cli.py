@@ -124,7 +124,9 @@ def test_check_of_a_path_or_with_options(here, slender, monkeypatch):
     assert slender("datasets", "check", "folder:path=photos:classes=2")[0] == 0
     monkeypatch.setitem(DATASETS, "vehicle", trees.imagenet(here))
     words = ("datasets", "check", "vehicle:classes=2", "--data-dir", ".", "--json", "-")
-    assert list(json.loads(slender(*words)[1])["counts"]) == ["n02834778", "n02835271"]
+    results = json.loads(slender(*words)[1])
+    assert list(results["counts"]) == ["n02834778", "n02835271"]
+    assert results["classes"] == 2
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,10 @@ def test_check_of_a_path_or_with_options(here, slender, monkeypatch):
         ("get", "give nothing, NAME, check NAME or get NAME"),
         ("check mnist --keep", "--keep is used by slender datasets get only"),
         ("get mnist", "where to? give --data-dir FOLDER"),
-        ("get vehicle --data-dir .", "has no public address"),
+        (
+            "get vehicle --data-dir .",
+            "no public address is known for certain; by hand (from www.image-net.org",
+        ),
         ("get digits --data-dir .", "needs no download"),
         ("mnist:classes=2", "its options are none"),
         ("--json none/r.json", "no folder"),

@@ -134,12 +134,15 @@ def _entry(name: str) -> Any:
 def _row(entry: Any, data_dir: Path | None) -> dict[str, Any]:
     report = entry.status(data_dir)
     made = not entry.places and entry.kind == "vectors"
+    size, few = entry.size, getattr(entry, "classes", None)  # some of the classes only
+    if few is not None:
+        size = size._replace(train=None, test=None, classes=min(few, size.classes or few))
     state = "complete" if report.complete else "no" if report.folder is None else "incomplete"
     return {
         "name": entry.name,
         "kind": entry.kind,
         "about": entry.about,
-        **entry.size._asdict(),
+        **size._asdict(),
         "state": "needs no files" if made else state,
         "complete": report.complete,
         "folder": None if made or report.folder is None else str(report.folder),

@@ -23,6 +23,7 @@ PAUSE = 2.0  # seconds before the next of them, longer each time
 BLOCK = 1 << 18  # bytes
 USUAL = "sha256"  # is printed where no checksum is known
 BUSY = (408, 429, 500, 502, 503, 504)  # answers after which another attempt may do
+AWAY = "cannot be reached"
 PAGE = (b"<!doctype html", b"<html")  # how a web page begins
 
 Watch = Callable[[int, int | None], object]  # bytes that have arrived, of how many
@@ -49,7 +50,10 @@ def download(
         except _RefusedError as refusal:
             refusals.append(f"{url} {refusal}")
     else:
-        raise FileError(f"{path.name} could not be downloaded: {'; '.join(refusals)}")
+        advice = ""
+        if any(AWAY in refusal for refusal in refusals):
+            advice = "; check the connection, and https_proxy if there is a proxy"
+        raise FileError(f"{path.name} could not be downloaded: {'; '.join(refusals)}{advice}")
     found = checksum_of(part, checksum)
     if checksum is not None and found != checksum:
         part.unlink()
@@ -111,10 +115,7 @@ def _attempt(url: str, part: Path, watch: Watch) -> None:
             raise _CutError(answered) from error
         raise _RefusedError(f"{answered}: the file may have moved") from error
     except (OSError, http.client.HTTPException) as error:
-        raise _CutError(
-            f"cannot be reached ({_reason(error)}); check the connection, and https_proxy if there "
-            "is a proxy"
-        ) from error
+        raise _CutError(f"{AWAY} ({_reason(error)})") from error
 
 
 def _receive(answer: Any, part: Path, held: int, watch: Watch) -> None:

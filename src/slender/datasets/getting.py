@@ -29,9 +29,13 @@ def get(
     `watch` gets the name of each file and returns what is called as it arrives.  `keep` keeps
     archives that were unpacked.
     """
+    if not entry.places:
+        raise FileError(f"{entry.name}: needs no download")
     if not entry.archives:
-        how = entry.help if entry.places else "it needs no download"
-        raise FileError(f"{entry.name}: has no public address that could be trusted; {how}")
+        raise FileError(
+            f"{entry.name}: no public address is known for certain; by hand (from {entry.source}): "
+            f"{entry.provide}"
+        )
     root = folder_of_data(data_dir)
     if root is None:
         raise FileError(f"{entry.name}: where to? give --data-dir FOLDER, or set {VARIABLE}")
