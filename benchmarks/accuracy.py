@@ -12,8 +12,8 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from slender.datasets import Dataset, first_rows
 from slender.lab.curves import best, seconds_to
-from slender.lab.datasets import Dataset, first_rows
 from slender.lab.repeats import Say, by_turns, spread, try_each
 from slender.solvers.loop import Clock
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import slender
-from slender.lab.datasets import first_rows
+from slender.datasets import first_rows
 
 from . import command
 from .objective import Task, linear, multinomial

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import slender
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset
 from slender.lab.measures import exponent
 from slender.lab.repeats import ranged, spread
 from slender.solvers.loop import Clock

@@ -25,7 +25,7 @@ from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from slender import CompressedMatrix, LogisticClassifier, ProductQuantizer
-from slender.lab.datasets import planted
+from slender.datasets import planted
 from slender.lab.repeats import Say, by_turns, ranged, ratios, spread_of
 from slender.rows.lookup import CENTROIDS
 from slender.solvers.loop import Clock

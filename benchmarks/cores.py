@@ -1,6 +1,6 @@
 """python -m benchmarks.cores: do more threads make a fit faster; how long does a large one take?
 
-Planted data (slender.lab.datasets).  Each fit is timed from the call to the return, after one that
+Planted data (slender.datasets).  Each fit is timed from the call to the return, after one that
 compiles the kernels; the seconds are the median of the repeats.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 import slender
-from slender.lab.datasets import Dataset, planted
+from slender.datasets import Dataset, planted
 from slender.lab.repeats import ranged, spread
 
 from . import command, machine

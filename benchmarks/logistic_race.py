@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from slender.datasets import first_rows
 from slender.lab.curves import best, first_below, seconds_to
-from slender.lab.datasets import first_rows
 from slender.lab.recorder import Budget
 from slender.lab.repeats import Say, by_turns, try_each
 from slender.solvers.loop import Clock

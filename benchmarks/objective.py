@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset
 from slender.lab.recorder import Recorder
 
 BLOCK = 4096  # rows widened to float64 at a time

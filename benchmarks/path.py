@@ -19,11 +19,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 import slender
-from slender.lab.catalogue import whole
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset, load
 from slender.lab.ledger import Ledger, ledger_file
 from slender.lab.repeats import Say, by_turns, ratios, spread, spread_of
-from slender.lab.sources import fingerprint
+from slender.lab.splits import fingerprint
 from slender.solvers.loop import Clock
 
 from . import command, machine, objective, path_report
@@ -121,7 +120,7 @@ def exhaustive(parts: Parts, values: int, cache: Path, say: Say) -> dict[str, An
 
 def compare(parts: Parts, repeats: int, say: Say) -> dict[str, Any]:
     """The probe, both ways, and one fit of scikit-learn at the C it chose, taking turns."""
-    probe(split(whole("tiny")), True, 0)  # compiles the kernels
+    probe(split(load("tiny")), True, 0)  # compiles the kernels
     chosen = {}  # by seed
 
     def early(seed: int) -> dict[str, Any]:

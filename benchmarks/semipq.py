@@ -26,8 +26,8 @@ from rich.table import Table
 from sklearn.model_selection import StratifiedKFold
 
 import slender
+from slender.datasets import Dataset
 from slender.estimators.splits import stratified
-from slender.lab.datasets import Dataset
 from slender.lab.repeats import Say, by_turns, ranged, spread_of
 from slender.solvers.loop import Clock
 

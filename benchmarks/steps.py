@@ -11,7 +11,7 @@ import typer
 from sklearn.exceptions import ConvergenceWarning
 
 from slender import SGDClassifier, SLNDClassifier
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset
 
 from . import command, objective
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 import slender
-from slender.lab.datasets import Dataset, first_rows
+from slender.datasets import Dataset, first_rows
 from slender.lab.repeats import Say, by_turns, ranged, ratios, spread_of
 from slender.losses import CrammerSinger
 from slender.problem import multiclass

@@ -19,8 +19,8 @@ from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 import slender
+from slender.datasets import Dataset, first_rows
 from slender.lab.curves import Curve, seconds_to
-from slender.lab.datasets import Dataset, first_rows
 from slender.lab.recorder import Budget
 from slender.lab.repeats import Say, by_turns, ranged, ratios, spread_of
 from slender.solvers.loop import Clock

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import slender
+from slender.datasets import Dataset
 from slender.estimators.splits import stratified
-from slender.lab.datasets import Dataset
 from slender.lab.repeats import Say, by_turns, ranged, ratios, spread_of
 from slender.solvers.loop import Clock
 from slender.solvers.path import LOOSER

@@ -27,8 +27,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
 from slender import LinearProbe, LogisticClassifier
+from slender.datasets import planted
 from slender.files import read_dataset
-from slender.lab.datasets import planted
 
 WEIGHT_DECAYS = np.logspace(-6, 2, 97)
 SEED = 0

@@ -14,8 +14,8 @@ import sys
 import numpy as np
 
 from slender import LogisticClassifier
+from slender.datasets import planted
 from slender.files import read_dataset
-from slender.lab.datasets import planted
 
 
 def main(folder: str | None = None) -> None:

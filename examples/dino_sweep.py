@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from slender import LinearProbe
+from slender.datasets import planted
 from slender.files import read_dataset
-from slender.lab.datasets import planted
 
 
 def evaluate(train: tuple[Any, Any], test: tuple[Any, Any]) -> dict[str, float]:

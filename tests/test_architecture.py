@@ -30,7 +30,8 @@ ORDER = [
     "files",  # data in
     "model",  # models in and out
     "export",  # models for other tools
-    "lab",  # data sets, experiments
+    "datasets",  # by name, from files or made
+    "lab",  # experiments
     "cli",
     "__main__",  # python -m slender
 ]
@@ -45,8 +46,8 @@ DOORS = {
     "estimators/validation.py",  # X and y as users have them
     "estimators/linear.py",  # parts of a model file
     "model.py",  # likewise
-    "lab/experiment.py",  # data sets
-    "lab/sources.py",  # likewise
+    "lab/experiment.py",  # parts of a data set
+    "lab/splits.py",  # likewise
 }
 
 

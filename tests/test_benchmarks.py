@@ -13,13 +13,12 @@ from benchmarks.objective import Linear
 from typer.testing import CliRunner
 
 from slender import SGDClassifier, SLNDClassifier
-from slender.lab.catalogue import MissingDataError, whole
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset, MissingDataError, load
 
 
 @pytest.fixture(scope="module")
 def tiny():
-    return whole("tiny")
+    return load("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,7 @@ def test_a_curve_takes_time_and_ends_where_a_fit_ends(solver, tiny):
 
 @pytest.mark.parametrize("name", ["digits", "tiny"])
 def test_data_is_float32_with_three_classes_or_more(name):
-    dataset = whole(name)
+    dataset = load(name)
     assert isinstance(dataset, Dataset)
     assert dataset.X_train.dtype == dataset.X_test.dtype == np.float32
     assert len(np.unique(dataset.y_train)) >= 3
@@ -240,7 +239,7 @@ def run(main, *options):
 @pytest.mark.parametrize("estimator", [SLNDClassifier, SGDClassifier])
 def test_the_automatic_step_is_within_a_point_of_the_best_of_twenty(name, estimator):
     try:
-        dataset = whole(name)
+        dataset = load(name)
     except MissingDataError as error:
         pytest.skip(str(error))
     assert steps.compare(estimator, dataset)["points_lost"] <= 1.0

@@ -26,8 +26,7 @@ from benchmarks.solvers.multinomial import MULTINOMIAL, curve_of_lbfgs, ladder, 
 from sklearn.linear_model import LogisticRegression, _logistic
 from threadpoolctl import ThreadpoolController
 
-from slender.lab.catalogue import whole
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset, load
 from slender.lab.recorder import Budget, Stopwatch
 from slender.lab.repeats import spread
 from test_benchmarks import run
@@ -38,7 +37,7 @@ EXACT = {"sklearn_lbfgs", "sklearn_newton", "intelex", "cyanure", "torch_lbfgs"}
 
 @pytest.fixture(scope="module")
 def task():
-    return Task(whole("tiny"), C)
+    return Task(load("tiny"), C)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from slender.lab.datasets import digits
+from slender.datasets import digits
 
 
 def test_the_race_runs():

@@ -10,8 +10,7 @@ from benchmarks.command import DATASETS
 from benchmarks.solvers.tracenorm import fista
 
 from slender import CompressedMatrix, TraceNormClassifier
-from slender.lab.catalogue import whole
-from slender.lab.datasets import low_rank
+from slender.datasets import load, low_rank
 from test_benchmarks import run
 
 LAMBDA2 = 1e-4
@@ -23,7 +22,7 @@ def silent(line):
 
 @pytest.fixture(scope="module")
 def tiny():
-    return whole("tiny")
+    return load("tiny")
 
 
 @pytest.fixture(scope="module")

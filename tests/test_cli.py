@@ -370,10 +370,10 @@ def test_version_and_bare_command(slender):
 
 
 def test_demo(slender, monkeypatch):
-    from slender.lab.datasets import planted
+    from slender.datasets import planted
 
     monkeypatch.setattr(
-        "slender.lab.datasets.planted", lambda n, d, C, separation: planted(2000, 32, 40, 200, 1.0)
+        "slender.datasets.planted", lambda n, d, C, separation: planted(2000, 32, 40, 200, 1.0)
     )
     code, out, _ = slender("demo", "--json", "-")
     assert code == 0

@@ -17,7 +17,7 @@ from processes import SLENDER
 from slender.cli import main
 from slender.lab import comparison, ledger, measures
 from slender.lab.figures import plot_curves, plot_sizes
-from slender.lab.sources import load
+from slender.lab.splits import load
 
 rng = np.random.default_rng(0)
 CODES = np.arange(400) % 4

@@ -29,7 +29,7 @@ from slender import (
     TraceNormProbe,
     UnitRows,
 )
-from slender.lab.datasets import digits
+from slender.datasets import digits
 from slender.rows import CodeRows, codes, threads
 from slender.rows.kernel import Quantised
 from slender.rows.lookup import accumulate, decode, look_up, multiply, squares

@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import slender
 from slender import LaRankClassifier, SGDClassifier, SLNDClassifier, registry
+from slender.datasets import digits, planted
 from slender.estimators.linear import _top_k
-from slender.lab.datasets import digits, planted
 from slender.losses import MARGIN_LOSSES, fit_for, peaked_at_zero
 
 # A stochastic method visits examples one at a time in a random order: one visit with weight 2 is

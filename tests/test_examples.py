@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slender.lab.datasets import planted
+from slender.datasets import planted
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

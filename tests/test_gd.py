@@ -12,8 +12,8 @@ import naive
 import naive_batch
 from slender import GDClassifier, LogisticClassifier, krylov, load_model, save_model
 from slender.data import Examples
+from slender.datasets import digits, planted
 from slender.krylov import largest_eigenvalue
-from slender.lab.datasets import digits, planted
 from slender.problem import Multinomial
 from slender.problem.linear import two_rows
 from slender.rows import as_rows, threads

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_svm as naive
 from slender import BCFWClassifier, LaRankClassifier
-from slender.lab.datasets import digits
+from slender.datasets import digits
 from slender.losses import CrammerSinger
 from slender.problem import multiclass
 from slender.rows import as_rows

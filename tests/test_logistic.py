@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive
 from slender import LogisticClassifier, load_model, save_model
 from slender.data import Examples
-from slender.lab.datasets import planted
+from slender.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.certificate import blurred, hopeful
 from slender.problem.linear import two_rows

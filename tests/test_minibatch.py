@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_batch
 from slender import LogisticClassifier, SGDClassifier, load_model, save_model
-from slender.lab.datasets import digits, planted
+from slender.datasets import digits, planted
 from slender.labels import ClassIndex, Indicator
 from slender.losses import MARGIN_LOSSES, MULTICLASS_LOSSES, bounded, fit_for
 from slender.problem import Weights, multiclass

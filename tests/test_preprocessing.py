@@ -120,7 +120,7 @@ def test_one_kind_of_rows(X):
 
 
 def test_in_a_pipeline():
-    from slender.lab.datasets import digits
+    from slender.datasets import digits
 
     data = digits()
     units = 10.0 ** np.arange(-32, 32)

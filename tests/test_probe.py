@@ -16,10 +16,10 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slender import LinearProbe, LogisticClassifier, load_model, save_model
+from slender.datasets import planted
 from slender.estimators.choice import best_of
 from slender.estimators.probe import turned
 from slender.estimators.temperature import temperature
-from slender.lab.datasets import planted
 from slender.rows import as_rows
 
 # Small grids are quick, and their best value is often the last.

@@ -15,7 +15,7 @@ from idx_files import write_images
 from slender.cli import main
 from slender.lab.experiment import experiment
 from slender.lab.optimisers import OPTIMISERS, Options, choose, complete
-from slender.lab.sources import Split, load
+from slender.lab.splits import Split, load
 from slender.registry import METHODS
 
 PAIRS = [(opt, obj) for opt, of in OPTIMISERS.items() for obj in of]

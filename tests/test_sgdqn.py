@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive_secant
 from slender import SGDClassifier, SGDQNClassifier, UnitRows, load_model, save_model
 from slender.curvature import Secant, Slides
-from slender.lab.datasets import digits, planted
+from slender.datasets import digits, planted
 from slender.labels import ClassIndex
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import slender
 from nasty_svm import best_known, doubled, liblinear, nasty, objective, single
 from slender import BCFWClassifier, LaRankClassifier
-from slender.lab.datasets import digits
+from slender.datasets import digits
 from slender.rows import as_rows
 from slender.solvers import larank
 from slender.solvers.duality import best_factor, mend_all, row_squares

@@ -14,7 +14,7 @@ import naive_trace
 from naive_trace import PROBLEMS, blobs, stated
 from slender import LinearProbe, TraceNormClassifier, krylov
 from slender.data import Examples
-from slender.lab.datasets import planted
+from slender.datasets import planted
 from slender.problem import Multinomial
 from slender.problem.tracenorm import Costs, Factors, costs, duality_gap, risk_gradient
 from slender.rows import DenseRows, one_blas_thread

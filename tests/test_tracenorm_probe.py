@@ -15,10 +15,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive_trace
 from naive_trace import blobs
 from slender import TraceNormClassifier, TraceNormProbe, load_model, save_model
+from slender.datasets import planted
 from slender.estimators import splits
 from slender.estimators.choice import best_of
 from slender.export import to_sklearn
-from slender.lab.datasets import planted
 from slender.rows import one_blas_thread
 from slender.solvers.path import LOOSER
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset
 from slender.solvers.loop import Clock
 
 from ..objective import Linear

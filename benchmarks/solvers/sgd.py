@@ -3,7 +3,7 @@
 from typing import Any
 
 from slender import SGDClassifier
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset
 
 from . import Curve, curve_of_fits
 

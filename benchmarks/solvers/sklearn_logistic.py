@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, _logistic
 
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset
 
 from ..objective import Linear, Task
 from . import Curve

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
-from slender.lab.datasets import Dataset
+from slender.datasets import Dataset
 from slender.solvers.loop import Clock
 
 from ..objective import Linear

@@ -2,7 +2,7 @@
 
     .npy                                   one array, memory-mapped
     .npz                                   X (or the only 2-d array), y (or the only 1-d array)
-    .svm .svmlight .libsvm (X also .txt)   svmlight text: sparse X, and y
+    .svm .svmlight .libsvm (X also .txt)   svmlight text: sparse X, and y; also .svm.gz, .svm.bz2
     .safetensors                           X, features, embeddings (or the only 2-d tensor), y
     .pq                                    X as codes, what `slender compress` writes
     .txt .csv (labels)                     one label per line; .csv may have a header line
@@ -46,7 +46,7 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
     `n_features` sets the number of columns of an svmlight file whose last columns may be empty.
     """
     path = plain_file(path)
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     if suffix == ".npy":
         return _as_matrix(path, _read_npy(path))
     if suffix == ".npz":
@@ -58,7 +58,7 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
 
         return CompressedMatrix.load(path)
     if suffix in (*SVMLIGHT, ".txt"):
-        return _read_svmlight(path, n_features)[0]
+        return read_svmlight(path, n_features)[0]
     raise FileError(
         f"{path}: no known format for a matrix ({suffix or 'no suffix'}); "
         "use .npy, .npz, .safetensors, .svm or .pq"
@@ -68,7 +68,7 @@ def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
 def read_labels(path: PathLike) -> NDArray[Any]:
     """y from a file: one label per row, or an indicator matrix."""
     path = plain_file(path)
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     if suffix == ".npy":
         return _as_labels(path, _read_npy(path))
     if suffix == ".npz":
@@ -76,7 +76,7 @@ def read_labels(path: PathLike) -> NDArray[Any]:
     if suffix == ".safetensors":
         return _as_labels(path, _read_safetensors(path, "y"))
     if suffix in SVMLIGHT:
-        return _read_svmlight(path)[1]
+        return read_svmlight(path)[1]
     if suffix in (".txt", ".csv"):
         return _read_lines(path)
     raise FileError(
@@ -101,8 +101,8 @@ def read_dataset(
         if not X_path.exists() and X_path.with_suffix(".pq").exists():
             X_path = X_path.with_suffix(".pq")
         _check_folder(folder, part, X_path, y_path)
-    if y_path is None and X_path.suffix.lower() in (*SVMLIGHT, ".txt"):
-        return _read_svmlight(plain_file(X_path), n_features)
+    if y_path is None and _suffix(X_path) in (*SVMLIGHT, ".txt"):
+        return read_svmlight(plain_file(X_path), n_features)
     X = read_matrix(X_path, n_features)
     if y_path is None and X_path.suffix.lower() not in (".npz", ".safetensors"):
         raise FileError(f"{X_path}: holds no labels; give a file of labels as second argument")
@@ -213,7 +213,15 @@ def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
     )
 
 
-def _read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDArray[Any]]:
+def _suffix(path: Path) -> str:
+    """In lower case; of rcv1.svm.gz it is .svm, since the reader of that format unzips."""
+    inner = Path(path.stem).suffix.lower()
+    zipped = path.suffix.lower() in (".gz", ".bz2")
+    return inner if zipped and inner in SVMLIGHT else path.suffix.lower()
+
+
+def read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDArray[Any]]:
+    """(X, y) of svmlight text, whatever the file is called; .gz and .bz2 are unzipped."""
     from sklearn.datasets import load_svmlight_file  # noqa: PLC0415  (slow to import)
 
     from .rows import as_csr  # noqa: PLC0415  (likewise)

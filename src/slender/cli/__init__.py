@@ -20,6 +20,7 @@ import typer
 from .. import __version__
 from .compare import compare
 from .compress import compress
+from .datasets import datasets
 from .demo import demo
 from .experiments import with_experiment
 from .export import export
@@ -51,6 +52,7 @@ EXAMPLES: dict[Command, str] = {
     compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --lam 0.01 --batch-size 256 --passes 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
+    datasets: "slender datasets get mnist --data-dir data",
     export: "slender export model --to onnx --out model.onnx",
     demo: "slender demo",
 }

@@ -75,7 +75,7 @@ def compare(
     check_plot(plot)
     from ..lab import comparison
     from ..lab.optimisers import Options
-    from ..lab.sources import PREPROCESSING, needs_folder
+    from ..lab.splits import PREPROCESSING, needs_folder
 
     words = {"opt": opt, "obj": obj, "rates": rates, "preprocess": preprocess}
     given = {**settings, **{name: word for name, word in words.items() if word is not None}}

@@ -17,7 +17,7 @@ SEPARATION = 0.36  # of the 1,000 planted classes: right about nine times out of
 def demo(json: Json = None, threads: Threads = None, quiet: Quiet = False) -> None:
     """Fit, save, load and score: scikit-learn's digits, and 1,000 planted classes; a probe."""
     check_outputs(json)
-    from ..lab.datasets import digits, planted
+    from ..datasets import digits, planted
 
     makers = {
         "digits": digits,

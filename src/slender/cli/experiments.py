@@ -22,11 +22,11 @@ Obj = Annotated[
 ]
 Dataset = Annotated[
     str,
-    of_data(help="digits, mini-mnist, mnist, fashion-mnist, or the path of a file or a folder."),
+    of_data(help="digits, mnist, ... (slender datasets lists them), or the path of data."),
 ]
 DataDir = Annotated[
     Path | None,
-    of_data(help="The folder that holds mnist/ or fashion-mnist/.  If not given: SLENDER_DATA."),
+    of_data(help="The folder that holds data sets (mnist/, ...).  If not given: SLENDER_DATA."),
 ]
 Preprocess = Annotated[
     str | None,

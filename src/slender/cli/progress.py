@@ -81,6 +81,18 @@ def progress_of_rows(title: str, n: int, quiet: bool) -> Bar:
     return _bar(title, n, f"0/{n:,} rows", step, quiet)
 
 
+def progress_of_bytes(title: str, quiet: bool) -> Bar:
+    """For downloads; the record is a file, how much of it is there, and of how much, if known."""
+
+    def step(record: Any) -> tuple[float | None, str]:
+        file, done, total = record
+        if not total:
+            return None, f"{file}  {done / 1e6:,.1f} MB"
+        return done / total, f"{file}  {done / 1e6:,.1f}/{total / 1e6:,.1f} MB"
+
+    return _bar(title, None, "", step, quiet)
+
+
 @contextmanager
 def _bar(
     title: str, total: float | None, start: str, step: Step, quiet: bool

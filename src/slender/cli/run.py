@@ -59,7 +59,7 @@ def run(
     check_plot(plot)
     from ..lab.experiment import describe, experiment
     from ..lab.optimisers import Options, choose, complete
-    from ..lab.sources import compressed, load, needs_folder, prepared
+    from ..lab.splits import compressed, load, needs_folder, prepared
 
     chosen, _ = choose(opt, obj)
     options = Options(**settings)

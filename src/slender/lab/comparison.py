@@ -21,7 +21,7 @@ from .experiment import experiment
 from .ledger import Ledger
 from .optimisers import OBJECTIVES, OPTIMISERS, Options, choose, complete, unused
 from .repeats import by_turns, try_each
-from .sources import Split, fingerprint, load, locate, mean_square, permuted, prepared
+from .splits import Split, fingerprint, load, locate, mean_square, permuted, prepared
 
 LOWEST_RATE, HIGHEST_RATE = 10**-1.5, 10**3.0  # over mean ‖x‖²; ten of them are half decades
 ASKED = ("dataset", "data", "size", "preprocess", "opt", "obj", "seed", "options")

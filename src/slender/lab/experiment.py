@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..metrics import TOP
 from ..solvers.loop import Record
 from .optimisers import Optimiser, Options, Problem, choose, complete, estimator
-from .sources import Split, mean_square
+from .splits import Split, mean_square
 
 Entry = dict[str, float | None]  # of a curve; None where there is no figure, or no finite one
 COMPILES = 512  # rows of the first pass, whose seconds are not counted

@@ -1,111 +1,32 @@
-"""The experiments' data sets: IDX files, where they are looked for, how rows are cut."""
+"""Rows of an experiment: data sets by name or path, cut, prepared, told apart."""
 
-import gzip
 import os
-import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from idx_files import CODES, idx, write_images
-from slender.lab import catalogue, sources
-from slender.lab.idx import read_idx
-from slender.lab.sources import Split, fingerprint, load, permuted, prepared
+from dataset_trees import caltech256
+from idx_files import write_images
+from slender import datasets
+from slender.lab.splits import Split, fingerprint, load, locate, permuted, prepared
 from slender.storage import FileError
 
 DATA = os.environ.get("SLENDER_DATA", "")
+MINI = datasets.DATASETS["mini-mnist"]
 
 rng = np.random.default_rng(0)
-
-
-# -- IDX -------------------------------------------------------------------------------------------
-
-
-@given(
-    array=st.sampled_from(sorted(CODES)).flatmap(
-        lambda code: hnp.arrays(
-            np.dtype(f"={code}"), hnp.array_shapes(max_dims=3, min_side=0, max_side=4)
-        )
-    ),
-    zipped=st.booleans(),
-)
-def test_idx_gives_back_what_was_written(tmp_path_factory, array, zipped):
-    path = tmp_path_factory.getbasetemp() / "array.idx"
-    path.write_bytes(gzip.compress(idx(array)) if zipped else idx(array))
-    found = read_idx(path)
-    assert found.dtype == array.dtype
-    assert found.shape == array.shape
-    assert found.tobytes() == array.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("content", "part"),
-    [
-        (b"", "no IDX file (it begins with nothing)"),
-        (b"\x00\x00\x08", "no IDX file"),
-        (b"PK\x03\x04 a zip", "no IDX file (it begins with 50 4b 03 04)"),
-        (b"\x00\x00\x07\x01\x00\x00\x00\x01\x05", "no IDX file"),
-        (idx(np.arange(6, dtype="u1"))[:-1], "13 bytes, where its header asks for 14"),
-        (idx(np.arange(6, dtype="u1")) + b"\x00", "cut short or damaged"),
-        (idx(np.arange(6, dtype="u1"))[:6], "cut short or damaged"),
-        (b"\x00\x00\x0e\x03" + b"\xff" * 12, "cut short or damaged"),
-        (gzip.compress(idx(np.arange(99, dtype="i4")))[:-20], "cut short or damaged"),
-        (b"\x1f\x8b and no more gzip than that", "cut short or damaged"),
-    ],
-)
-def test_idx_refuses(tmp_path, content, part):
-    path = tmp_path / "some-ubyte"
-    path.write_bytes(content)
-    with pytest.raises(FileError) as caught:
-        read_idx(path)
-    assert part in str(caught.value)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_idx_without_a_file(tmp_path):
-    with pytest.raises(FileError, match="no such file"):
-        read_idx(tmp_path / "none")
-    with pytest.raises(FileError, match="is a folder"):
-        read_idx(tmp_path)
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileError, match="is not a regular file"):
-        read_idx(tmp_path / "pipe")
-
-
-@pytest.mark.parametrize("shape", [(6,), (2**28, 4, 4), (2**32 - 1,) * 3])
-def test_an_idx_file_that_unzips_to_something_huge_is_refused(tmp_path, shape):
-    """200 MB of zeros in 200 kB, whatever the header says of them."""
-    header = b"\x00\x00\x08" + bytes([len(shape)]) + np.array(shape, ">u4").tobytes()
-    path = tmp_path / "bomb-ubyte.gz"
-    with gzip.open(path, "wb", compresslevel=1) as file:
-        file.write(header)
-        for _ in range(20):
-            file.write(bytes(10**7))
-    tracemalloc.start()
-    try:
-        with pytest.raises(FileError, match=r"bomb-ubyte\.gz: .* damaged"):
-            read_idx(path)
-        assert tracemalloc.get_traced_memory()[1] < 20e6
-    finally:
-        tracemalloc.stop()
-
-
-# -- where data sets are ---------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch, tmp_path):
     """No data set but those that a test makes."""
     monkeypatch.delenv("SLENDER_DATA", raising=False)
-    monkeypatch.setattr(
-        catalogue, "DEBIAN", {"fashion-mnist": ("dataset-fashion-mnist", tmp_path / "debian")}
-    )
+
+
+# -- data sets by name -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".gz", ""])
@@ -130,80 +51,24 @@ def test_mnist_is_cut_as_in_the_practical(tmp_path, suffix, dotted):
 
 def test_mini_mnist_is_the_first_rows_of_mnist(tmp_path, monkeypatch):
     write_images(tmp_path / "mnist")
-    monkeypatch.setattr(sources, "MINI", 20)
+    monkeypatch.setitem(datasets.DATASETS, "mini-mnist", replace(MINI, rows=20))
     whole, mini = load("mnist", tmp_path), load("mini-mnist", tmp_path)
     assert np.array_equal(mini.X_train, whole.X_train[:20])
     assert np.array_equal(mini.y_train, whole.y_train[:20])
     assert all(np.array_equal(a, b) for a, b in zip(mini[2:], whole[2:], strict=True))
+    assert np.array_equal(datasets.load("mini-mnist", tmp_path).X_train, mini.X_train)
 
 
-@pytest.mark.parametrize("place", ["mnist", "MNIST/raw", "."])
-def test_places(tmp_path, monkeypatch, place):
-    write_images(tmp_path / "data" / place)
-    assert len(load("mnist", tmp_path / "data").y_test) == 12
-    monkeypatch.setenv("SLENDER_DATA", str(tmp_path / "data"))
-    assert len(load("mnist").y_test) == 12
-
-
-def test_a_folder_named_after_another_data_set_is_not_taken(tmp_path):
-    write_images(tmp_path / "fashion-mnist")
-    assert len(load("fashion-mnist", tmp_path / "fashion-mnist").y_test) == 12
-    with pytest.raises(FileError, match="mnist: not found"):
-        load("mnist", tmp_path / "fashion-mnist")
-
-
-def test_debian_has_fashion_mnist(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLENDER_DATA", str(tmp_path))
-    with pytest.raises(FileError, match="install Debian's package dataset-fashion-mnist, or put"):
-        load("fashion-mnist")
-    write_images(tmp_path / "debian")
-    assert len(load("fashion-mnist").y_test) == 12
-    with pytest.raises(FileError, match="not found"):  # a folder that was named is the only one
-        load("fashion-mnist", tmp_path / "elsewhere")
-
-
-def test_missing_files(tmp_path):
-    with pytest.raises(FileError) as caught:
-        load("mini-mnist")
-    for part in ("mnist: not found;", "four IDX files", "folder mnist/", "SLENDER_DATA"):
-        assert part in str(caught.value)
-    write_images(tmp_path / "mnist")
-    (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(FileError, match=r"lacks t10k-labels-idx1-ubyte.gz; put it there"):
-        load("mnist", tmp_path)
-    with pytest.raises(FileError, match="neither a data set nor a file; data sets are digits, "):
+def test_vectors_of_the_registry_are_taken_and_images_are_not(tmp_path):
+    with pytest.raises(FileError, match="neither a data set nor a file; slender datasets lists"):
         load("minst")
-
-
-def test_embeddings(tmp_path, monkeypatch):
-    folder = tmp_path / "cifar100_embeddings"
-    with pytest.raises(catalogue.MissingDataError) as caught:
-        load("cifar100")
-    for part in ("cifar100: not found;", "X_train.npy", "folder cifar100_embeddings/"):
-        assert part in str(caught.value)
-    folder.mkdir()
-    made = {"X_train": data(30)[0], "y_train": data(30)[1], "X_test": data(9)[0]}
-    for part, array in made.items():
-        np.save(folder / f"{part}.npy", array.astype(np.float16) if array.ndim == 2 else array)
-    monkeypatch.setenv("SLENDER_DATA", str(tmp_path))
-    with pytest.raises(catalogue.MissingDataError, match=r"lacks y_test\.npy; put it there"):
-        load("cifar100")
-    np.save(folder / "y_test.npy", data(9)[1])
-    found = catalogue.whole("cifar100")
-    assert found.X_train.dtype == found.X_test.dtype == np.float32
-    assert np.array_equal(found.X_train, made["X_train"].astype(np.float16))
-    assert len(load("cifar100").y_val) == 3
-
-
-def test_files_that_do_not_belong_together(tmp_path):
-    write_images(tmp_path / "mnist")
-    labels = tmp_path / "mnist" / "train-labels-idx1-ubyte.gz"
-    labels.write_bytes(gzip.compress(idx(np.zeros(59, np.uint8))))
-    with pytest.raises(FileError, match=r"no images with a label each"):
-        load("mnist", tmp_path)
-    labels.write_bytes(gzip.compress(idx(np.zeros(60, np.uint8)))[:-9])
-    with pytest.raises(FileError, match=r"train-labels-idx1-ubyte.gz: cut short or damaged"):
-        load("mnist", tmp_path)
+    with pytest.raises(FileError, match="cifar10-pixels: not found"):
+        locate("cifar10-pixels", tmp_path)
+    caltech256(tmp_path)
+    for name in ("caltech256", "caltech256:seed=1", str(tmp_path / "256_ObjectCategories")):
+        with pytest.raises(ValueError, match="is a data set of images") as caught:
+            load(name, tmp_path)
+        assert f"slender extract {name} --features fisher --out FOLDER" in str(caught.value)
 
 
 @pytest.mark.skipif(not Path(DATA, "mnist").is_dir(), reason="SLENDER_DATA has no mnist/")

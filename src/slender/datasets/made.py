@@ -1,29 +1,28 @@
-"""A data set; those that need no download: scikit-learn's digits, and rows made by a formula."""
+"""Data sets that need no files: scikit-learn's digits, and rows made by a formula."""
 
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-Parts = TypeVar("Parts")  # of a data set: rows and labels, named X_train, y_train, ...
-
-
-class Dataset(NamedTuple):
-    """Training and test rows."""
-
-    X_train: NDArray[Any]
-    y_train: NDArray[Any]
-    X_test: NDArray[Any]
-    y_test: NDArray[Any]
-
+from .known import Report, VectorSet
+from .vectors import Dataset
 
 TEMPERATURE = 8.0  # norm of a class's row of scores in `low_rank`: sets the Bayes accuracy
 
 
-def first_rows(data: Parts, n: int) -> Parts:
-    """The same with the first n training rows only; of a Dataset, or of sources.Split."""
-    parts: Any = data
-    return parts._replace(X_train=parts.X_train[:n], y_train=parts.y_train[:n])
+@dataclass(frozen=True, kw_only=True)
+class Made(VectorSet):
+    """A data set that a function makes."""
+
+    make: Callable[[], Dataset]
+
+    def check(self, folder: Path) -> Report:
+        return Report(folder, [], {})
+
+    def read(self, folder: Path) -> Dataset:
+        return self.make()
 
 
 def digits() -> Dataset:

@@ -2,7 +2,7 @@
 
     mnist, fashion-mnist    50,000 / 10,000 / 10,000 rows: a sixth of the training rows validates
     mini-mnist              the first 1,000 training rows of mnist, validation and test as there
-    another of catalogue.py as there; a tenth of its training rows validates
+    another of the registry as there; a tenth of its training rows validates
     a path                  what slender.files reads: a folder of X_train.npy ..., .npz, .svm, ...
 
 A part that is missing is a tenth of the training rows, drawn class by class.  Every cut is the same
@@ -17,20 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compress import ProductQuantizer
+from ..datasets import (
+    ImageCollection,
+    VectorSet,
+    extract_first,
+    holds_images,
+    is_name,
+    named,
+)
 from ..estimators.preprocessing import UnitRows
 from ..estimators.splits import stratified
 from ..estimators.validation import check_choice, check_finite
 from ..files import read_dataset
 from ..rows import as_rows
 from ..storage import FileError, PathLike
-from . import catalogue
-from .datasets import Dataset, first_rows
 
-MINI = 1000  # rows
 HELD_OUT = 0.1  # of each class, where a part is missing
-VALIDATES = 6  # one row in so many: 10,000 of 60,000
-OF_MNIST = "mini-mnist"
-NAMES = (*catalogue.NAMES, OF_MNIST)
 TEST_ON = ("full", "codes")  # what models trained on codes are tested on
 PREPROCESSING = ("none", "standard")
 FINGERPRINT_ROWS = 1000  # that a fingerprint looks at, of each part
@@ -49,35 +51,39 @@ class Split(NamedTuple):
 
 def load(name: str, data_dir: PathLike | None = None) -> Split:
     """The data set `name`, or the one that lies at that path."""
-    locate(name, data_dir)
-    if name not in NAMES:
+    entry = locate(name, data_dir)
+    if entry is None:
         return _files(Path(name))
-    data = catalogue.whole(_kept_as(name), data_dir)
-    if _kept_as(name) in catalogue.PLACES:
-        split = _shuffled(data)
-        return first_rows(split, MINI) if name == OF_MNIST else split
-    X, y, X_val, y_val = _cut(data.X_train, data.y_train)
+    data, validation = entry.protocol(data_dir)
+    X, y = data.X_train, data.y_train
+    if validation is None:
+        X, y, X_val, y_val = _cut(X, y)
+    else:
+        X_val, y_val = validation
     return Split(X, y, X_val, y_val, data.X_test, data.y_test)
 
 
-def locate(name: str, data_dir: PathLike | None = None) -> None:
-    """Raise if the data set is not there; quick, unlike `load`."""
-    if needs_folder(name):
-        catalogue.find(_kept_as(name), data_dir)
-    elif name not in NAMES and not Path(name).exists():
+def locate(name: str, data_dir: PathLike | None = None) -> VectorSet | None:
+    """The entry of a data set, None for a path; raises if it is not there, and is quick."""
+    if is_name(name):
+        entry = named(name)
+        if isinstance(entry, ImageCollection):
+            raise ValueError(extract_first(name))
+        entry.find(data_dir)
+        return entry
+    if not Path(name).exists():
         raise FileError(
-            f"{name}: neither a data set nor a file; data sets are {', '.join(NAMES)}, "
+            f"{name}: neither a data set nor a file; slender datasets lists the data sets, "
             "anything else is a path"
         )
+    if not (Path(name) / "X_train.npy").exists() and holds_images(name):
+        raise ValueError(extract_first(name))
+    return None
 
 
 def needs_folder(name: str) -> bool:
     """Is this data set looked for in a folder of data sets?"""
-    return _kept_as(name) in catalogue.KEPT
-
-
-def _kept_as(name: str) -> str:
-    return "mnist" if name == OF_MNIST else name
+    return is_name(name) and bool(named(name).places)
 
 
 def permuted(split: Split, n: int, seed: int) -> Split:
@@ -132,17 +138,6 @@ def fingerprint(split: Split) -> str:
         digest.update(f"{part.shape} {part.dtype.str}".encode())
         digest.update(values.tobytes())
     return digest.hexdigest()
-
-
-# -- cuts ------------------------------------------------------------------------------------------
-
-
-def _shuffled(data: Dataset) -> Split:
-    """A sixth of the training rows validates, after a permutation."""
-    order = np.random.RandomState(0).permutation(len(data.y_train))  # fixed and known
-    n = len(order) - len(order) // VALIDATES
-    X, y = data.X_train[order], data.y_train[order]
-    return Split(X[:n], y[:n], X[n:], y[n:], data.X_test, data.y_test)
 
 
 # -- paths -----------------------------------------------------------------------------------------
