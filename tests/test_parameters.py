@@ -99,6 +99,7 @@ NO_DIFFERENCE = {  # estimator, parameter, where: why it may change nothing ther
     ("TraceNormProbe", "select", MODES): CHOICE,
 }
 CALLS: list[dict] = []
+KNOWN: dict[tuple, list] = {}  # what settings lead to
 
 ESTIMATORS = {
     name: getattr(slender, name)
@@ -115,7 +116,17 @@ def parameters(cls):
 
 
 def outcome(cls, settings):
-    """All that a fit leads to, or the error that refuses it."""
+    """All that a fit leads to, or the error that refuses it; each is made once."""
+    words = {
+        name: v.tobytes() if isinstance(v, np.ndarray) else repr(v) for name, v in settings.items()
+    }
+    key = (cls, *sorted(words.items()))
+    if key not in KNOWN:
+        KNOWN[key] = made(cls, settings)
+    return KNOWN[key]
+
+
+def made(cls, settings):
     known = inspect.signature(cls).parameters
     of_fit = {name: value for name, value in settings.items() if name not in known}
     settings = {name: value for name, value in settings.items() if name in known}
