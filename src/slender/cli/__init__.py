@@ -23,6 +23,7 @@ from .compress import compress
 from .demo import demo
 from .experiments import with_experiment
 from .export import export
+from .extract import BY_FEATURES, extract
 from .fit import BY_METHOD, fit
 from .info import info
 from .interrupts import Interrupted
@@ -35,7 +36,7 @@ from .settings import OneOf, with_settings
 from .wording import flags, in_options
 
 Command = Callable[..., None]
-CHOICES: dict[Command, OneOf] = {fit: BY_METHOD, path: BY_PENALTY}
+CHOICES: dict[Command, OneOf] = {fit: BY_METHOD, path: BY_PENALTY, extract: BY_FEATURES}
 # The commands whose options come from a constructor.
 OFFERS: dict[Command, Callable[[Command, list[str]], Command]] = {
     **{command: choice.offered for command, choice in CHOICES.items()},
@@ -48,6 +49,7 @@ EXAMPLES: dict[Command, str] = {
     score: "slender score model X_test.npy y_test.npy --per-class",
     info: "slender info model",
     path: "slender path X.npy y.npy --out probe --plot path.png",
+    extract: "slender extract images --features fisher --out vectors",
     compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --lam 0.01 --batch-size 256 --passes 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",

@@ -8,8 +8,10 @@ upper 8 bits; an EXIF orientation is applied.
 
 import os
 import stat
+import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -65,16 +67,41 @@ class Found(NamedTuple):
 def read_image(path: PathLike, max_size: int | None = None) -> NDArray[np.uint8]:
     """The image in a file, (h, w, 3) RGB; shrunk until the longer side is at most `max_size`."""
     path = Path(path)
-    with warnings.catch_warnings():  # of metadata that nobody needs; what matters is an error
-        warnings.simplefilter("ignore")
+    try:
+        with _silence(), _open_file(path) as file:
+            return _read(path, file, max_size)
+    except OSError as error:  # of the system; those of Pillow have no number
+        reason = error.strerror or "damaged"
+        raise BadImageError(path, reason[0].lower() + reason[1:]) from error
+
+
+class _Silence:
+    """No warnings while any thread reads an image: they are about metadata that nobody needs.
+
+    The warnings' settings are one for all threads: the first saves them, the last restores them.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.readers = threading.Lock(), 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            if self.readers == 0:
+                self.saved = warnings.catch_warnings()
+                self.saved.__enter__()
+                warnings.simplefilter("ignore")
+            self.readers += 1
         try:
-            with _open_file(path) as file:
-                return _read(path, file, max_size)
-        except BadImageError:
-            raise
-        except OSError as error:  # of the system; those of Pillow have no number
-            reason = error.strerror or "damaged"
-            raise BadImageError(path, reason[0].lower() + reason[1:]) from error
+            yield
+        finally:
+            with self.lock:
+                self.readers -= 1
+                if self.readers == 0:
+                    self.saved.__exit__(None, None, None)
+
+
+_silence = _Silence()
 
 
 def _open_file(path: Path) -> IO[bytes]:
@@ -213,8 +240,8 @@ def _files(
         skipped.append((folder, _why(error)))
         return
     if first != folder:
-        loop = "a loop of links" if first in above else f"the same folder as {first}"
-        skipped.append((folder, loop))
+        again = "a loop of links" if first in above else "a folder that was read already"
+        skipped.append((folder, again))
         return
     for path in entries:
         if _judged(path, skipped):
