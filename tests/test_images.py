@@ -1,6 +1,7 @@
 """Every kind of file that a folder of images may hold is read, or refused with a reason."""
 
 import contextlib
+import errno
 import os
 import pickle
 import threading
@@ -107,6 +108,18 @@ def test_what_may_not_be_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "open", refuse)
     assert reason(tmp_path / "a.jpg") == "permission denied"
+
+
+def test_what_is_wrong_with_the_machine_is_no_bad_image(tmp_path, monkeypatch):
+    """Skipping all files that follow would lose them without need."""
+    (tmp_path / "a.jpg").write_bytes(encoded(picture(), "JPEG"))
+
+    def refuse(self, *args, **kwargs):
+        raise OSError(errno.EMFILE, "Too many open files", str(self))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(OSError, match="Too many open files"):
+        read_image(tmp_path / "a.jpg")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -66,14 +66,14 @@ def save_model(model: Any, path: PathLike) -> None:
     if name not in ESTIMATORS or type(classifier) is not ESTIMATORS[name].load():
         raise FileError(f"{name} cannot be saved; slender saves {', '.join(sorted(ESTIMATORS))}")
     check_is_fitted(classifier)
+    inner, tensors = (None, {}) if encoder is None else describe(encoder)
     try:
         check_parts(classifier)
         _check_widths(encoder, classifier)
     except ValueError as error:
         raise FileError(f"{path}: this model cannot be saved: {error}") from error
     document, arrays = _describe(classifier)
-    if encoder is not None:
-        inner, tensors = describe(encoder)
+    if inner is not None:
         document["version"] = VERSION
         document["pipeline"] = {"steps": [step for step, _ in model.steps], **inner}
         arrays |= {INNER + key: tensor for key, tensor in tensors.items()}

@@ -26,7 +26,7 @@ from .export import export
 from .extract import BY_FEATURES, extract
 from .fit import BY_METHOD, fit
 from .info import info
-from .interrupts import Interrupted
+from .interrupts import Interrupted, end_processes
 from .output import say
 from .path import BY_PENALTY, path
 from .predict import predict
@@ -149,6 +149,7 @@ def _run(arguments: list[str], debug: bool) -> int:
         say(f"interrupted; {kept}")
         sys.stdout.flush()
         remove_unfinished()
+        end_processes()
         os._exit(130)  # a kernel may still run in another thread: nobody waits for it
     return code if isinstance(code, int) else 0
 

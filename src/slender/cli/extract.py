@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import ENCODERS
-from .imagery import all_jobs, new_encoder, reasons
+from .imagery import n_jobs, new_encoder, reasons
 from .interrupts import Interrupted, interruptible
 from .options import Json, Quiet, of_data, of_output
 from .output import check_outputs, facts, show, write_json
@@ -59,8 +59,7 @@ def extract(
     if model is not None and (features is not None or chosen):
         extra = f"{next(iter(chosen))}={next(iter(chosen.values()))}" if chosen else "--features"
         raise ValueError(f"--model {model} takes its encoder as it is; remove {extra}")
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs {jobs}: give a number from 1 on")
+    at_once = n_jobs(jobs)
     check_outputs(json)
     encoder = None
     if model is None:
@@ -78,7 +77,7 @@ def extract(
                     like=model,
                     dtype=dtype,
                     strict=strict,
-                    n_jobs=jobs or all_jobs(),
+                    n_jobs=at_once,
                     advance=lambda *done: advance(done, None),
                 )
             )

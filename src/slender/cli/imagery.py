@@ -1,5 +1,6 @@
 """Images as commands take them: an encoder by name, files by folder, and what was skipped."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -55,7 +56,7 @@ def fitted_encoder(features: str, folder: Path, seed: int, quiet: bool) -> Any:
     if not files:
         raise ValueError(f"{folder}: holds no images; give a folder of images")
     with progress_of_images(f"fit {kind}", quiet):
-        interruptible(lambda: fit_encoder(encoder, files, all_jobs()))
+        interruptible(lambda: fit_encoder(encoder, files, n_jobs()))
     return encoder
 
 
@@ -96,7 +97,7 @@ def encoded(
 
     with progress_of_images("encode", quiet) as advance:
         X, bad = interruptible(
-            lambda: encode_files(encoder, files, all_jobs(), lambda *done: advance(done, None))
+            lambda: encode_files(encoder, files, n_jobs(), lambda *done: advance(done, None))
         )
     if strict and bad:
         raise BadImageError(files[bad[0][0]], bad[0][1])
@@ -118,11 +119,15 @@ def with_classes(images: Images, folder: Path) -> tuple[Any, Any]:
     return images.X, images.labels
 
 
-def all_jobs() -> int:
-    """Processes or threads that encode images."""
+def n_jobs(asked: int | None = None) -> int:
+    """How many processes or threads encode images."""
     from ..rows.cores import num_threads
 
-    return num_threads()
+    if asked is not None and asked < 1:
+        raise ValueError(f"--jobs {asked}: give a number from 1 on")
+    # joblib has a process that tidies up after the others, and complains when Ctrl-C ends them
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
+    return num_threads() if asked is None else asked
 
 
 def reasons(found: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ def describe(encoder: Any) -> tuple[dict[str, Any], Arrays]:
         names = " and ".join(of.name for of in ENCODERS.values())
         raise FileError(f"{type(encoder).__name__} cannot be saved; slender saves {names}")
     arrays = {
-        name: np.ascontiguousarray(of, of.dtype.newbyteorder("<"))
+        name: np.asarray(of, of.dtype.newbyteorder("<"), order="C")
         for name, of in encoder.arrays().items()
     }
     return {"features": kind, "settings": settings_of(encoder), "arrays": sorted(arrays)}, arrays

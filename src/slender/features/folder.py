@@ -1,14 +1,16 @@
 """The folder that an extraction writes: rows appended chunk by chunk, then the lists beside them.
 
 A chunk's line in progress.jsonl is written when its rows are on disk, so that progress never claims
-too much; what a killed run wrote beyond its last whole line is cut off.  A bad image leaves no row,
-and the header's number of rows is written at the end.
+too much; what a killed run wrote beyond its last whole line is cut off.  Waiting for the disk takes
+milliseconds, so several quick chunks wait together.  A bad image leaves no row, and the header's
+number of rows is written at the end.
 """
 
 import csv
 import io
 import json
 import os
+import time
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -24,6 +26,8 @@ PROGRESS = "progress.jsonl"
 X_FILE, Y_FILE, FILES, SKIPPED = "X.npy", "y.npy", "files.txt", "skipped.csv"
 TEMPORARY = ".slender-*.tmp"  # what a killed process leaves where it was writing a file
 
+WAIT_SECONDS = 1.0  # the work that a killed run may lose
+
 Skips = list[tuple[int, str]]  # place among the files, and why
 
 
@@ -33,6 +37,7 @@ class Rows:
     def __init__(self, folder: Path, dtype: Any, width: int) -> None:
         self.folder, self.dtype, self.width = folder, np.dtype(dtype), width
         self.images, self.rows, self.skipped = 0, 0, Skips()
+        self._lines, self._last = list[bytes](), time.monotonic()  # that wait for the disk
         header = self._header()
         row_bytes = self.width * self.dtype.itemsize
         try:
@@ -52,10 +57,7 @@ class Rows:
         """Count what whole lines claim, as far as the rows are there; where these lines end."""
         end = 0
         for line in self._progress.read().splitlines(keepends=True):
-            try:
-                chunk = json.loads(line) if line.endswith(b"\n") else None
-            except ValueError:
-                chunk = None
+            chunk = _chunk(line)
             if chunk is None or self.rows + chunk["rows"] > there:
                 break
             self._count(**chunk)
@@ -68,24 +70,25 @@ class Rows:
         self.skipped += [(place, reason) for place, reason in skipped]
 
     def append(self, rows: NDArray[np.float32], images: int, skipped: Skips) -> None:
-        """A chunk; when this returns, it is on disk."""
+        """A chunk."""
         with np.errstate(over="ignore"):
             stored = rows.astype(self.dtype)
         if not np.isfinite(stored).all():
             largest = float(np.abs(rows).max())
             raise ValueError(f"dtype={self.dtype} cannot hold {largest:.3g}; use dtype=float32")
         line = json.dumps({"images": images, "rows": len(rows), "skipped": skipped})
+        self._lines.append(line.encode() + b"\n")
+        self._count(images, len(rows), skipped)
         try:
-            for file, content in (
-                (self._x, stored.tobytes()),
-                (self._progress, line.encode() + b"\n"),
-            ):
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            self._x.write(stored.tobytes())
+            if time.monotonic() - self._last >= WAIT_SECONDS:
+                self._x.flush()
+                os.fsync(self._x.fileno())
+                self._progress.write(b"".join(self._lines))
+                self._progress.flush()
+                self._lines, self._last = [], time.monotonic()
         except OSError as error:
             raise FileError(f"{self.folder}: {unwritten(error)}") from error
-        self._count(images, len(rows), skipped)
 
     def finish(self) -> None:
         """X.npy, complete."""
@@ -114,6 +117,15 @@ class Rows:
         }
         np.lib.format.write_array_header_1_0(content, described)
         return content.getvalue()
+
+
+def _chunk(line: bytes) -> dict[str, Any] | None:
+    """What a line of progress says; None if it was not written to its end."""
+    try:
+        chunk: dict[str, Any] = json.loads(line)
+        return chunk if line.endswith(b"\n") and {"images", "rows", "skipped"} == {*chunk} else None
+    except (ValueError, TypeError):
+        return None
 
 
 def _opened(path: Path) -> Any:

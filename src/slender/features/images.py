@@ -6,6 +6,7 @@ leave room: the first frame of an animation; transparent pixels lie on white; of
 upper 8 bits; an EXIF orientation is applied.
 """
 
+import errno
 import os
 import stat
 import threading
@@ -29,6 +30,7 @@ MAX_PIXELS = 2**26  # decoded, 8,192 x 8,192: Pillow holds 4 bytes per pixel, an
 MAX_JPEG_PIXELS = 2**29  # in a JPEG file, which is decoded at 1/2, 1/4 or 1/8 of its size
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
 WHITE = (255, 255, 255, 255)
+NOT_THE_FILE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE)  # errors of the machine
 ORIENTATION = 0x0112  # EXIF tag: how the camera was held
 UPRIGHT = {  # its value -> what Pillow calls the way back
     2: "FLIP_LEFT_RIGHT",
@@ -71,6 +73,8 @@ def read_image(path: PathLike, max_size: int | None = None) -> NDArray[np.uint8]
         with _silence(), _open_file(path) as file:
             return _read(path, file, max_size)
     except OSError as error:  # of the system; those of Pillow have no number
+        if error.errno in NOT_THE_FILE:
+            raise
         reason = error.strerror or "damaged"
         raise BadImageError(path, reason[0].lower() + reason[1:]) from error
 

@@ -23,6 +23,7 @@ from .folder import Skips
 from .images import BadImageError, read_image
 
 CHUNK = 16  # files, of an encoder that has no `batch_size`
+ONE_THREAD = {"inner_max_num_threads": 1}  # of BLAS, in each process
 WATCH_SECONDS = 1.0
 
 Advance = Callable[[int, int], object]  # is told how many files are done, and of how many
@@ -40,6 +41,7 @@ def each_chunk(
     encoder: Any, files: Sequence[Path], n_jobs: int, first: int = 0
 ) -> Iterator[Encoded]:
     """Of the files from `first` on, where a chunk begins, in their order."""
+    files = _everywhere(files)
     size = getattr(encoder, "batch_size", CHUNK)
     starts = range(first, len(files), size)
     jobs = min(n_jobs, len(starts))
@@ -48,12 +50,14 @@ def each_chunk(
         for lo in starts:
             yield _encode(alone, files[lo : lo + size], lo)
         return
-    from joblib import Parallel, delayed  # noqa: PLC0415  (slow to import)
+    from joblib import Parallel, delayed, parallel_config  # noqa: PLC0415  (slow to import)
 
     threads = getattr(encoder, "workers", "processes") == "threads"
     work = _encode if threads else _encode_there
-    parallel = Parallel(jobs, "threading" if threads else "loky", return_as="generator")
-    yield from parallel(delayed(work)(alone, files[lo : lo + size], lo) for lo in starts)
+    config = {"backend": "threading"} if threads else {"backend": "loky", **ONE_THREAD}
+    with parallel_config(**config):
+        parallel = Parallel(n_jobs=jobs, return_as="generator")
+        yield from parallel(delayed(work)(alone, files[lo : lo + size], lo) for lo in starts)
 
 
 def encode_files(
@@ -73,6 +77,7 @@ def encode_files(
 
 def fit_encoder(encoder: Any, files: Sequence[Path], n_jobs: int) -> None:
     """Fit to files of which some may be bad."""
+    files = _everywhere(files)
     encoder.set_params(n_jobs=n_jobs)
     try:
         encoder.fit(files)
@@ -84,6 +89,11 @@ def fit_encoder(encoder: Any, files: Sequence[Path], n_jobs: int) -> None:
                 f"none of {len(files):,} files is an image; give a folder of images"
             ) from None
         encoder.fit(good)
+
+
+def _everywhere(files: Sequence[Path]) -> list[Path]:
+    """By names that also lead there from a process that started in another folder."""
+    return [path.absolute() for path in files]
 
 
 def _good_sample(files: Sequence[Path], most: int, max_size: int | None, seed: int) -> list[Path]:
@@ -131,12 +141,12 @@ def _one_by_one(
 
 
 def _encode_there(encoder: Any, files: Sequence[Path], first: int) -> Encoded:
-    _settle()
+    settle()
     return _encode(encoder, files, first)
 
 
 @cache
-def _settle() -> None:
+def settle() -> None:
     """In another process: Ctrl-C is the first one's business, and nobody outlives it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
