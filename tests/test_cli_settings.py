@@ -19,7 +19,7 @@ COMMANDS |= dict.fromkeys(PROBES, ("path", "--penalty"))
 EVERY = {**METHODS, **PROBES}
 FLAGS = {"fit_intercept": "--intercept", "random_state": "--seed", "Cs": "--cs"}
 COMMON = {  # options that are not those of an estimator
-    "fit": {"method", "out", "val", "val_y", "json", "threads", "quiet"},
+    "fit": {"features", "method", "out", "val", "val_y", "json", "threads", "quiet"},
     "path": {"penalty", "out", "val", "val_y", "validation", "cv", "plot", "json", "threads",
              "quiet"},
 }  # fmt: skip

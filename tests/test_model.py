@@ -24,7 +24,7 @@ from slender import (
     load_model,
     save_model,
 )
-from slender.model import FORMAT, VERSION
+from slender.model import FORMAT, VERSION, WITHOUT_IMAGES
 from slender.storage import FileError
 
 # Small grids are quick; their best value may be the last, and few rows tell no temperature.
@@ -110,7 +110,7 @@ def test_bit_for_bit(tmp_path, name, kind):
 def test_the_file_is_what_it_says(saved, fitted):
     with safe_open(saved, "numpy") as file:
         document = json.loads(file.metadata()[FORMAT])
-    assert document["version"] == VERSION
+    assert document["version"] == WITHOUT_IMAGES
     assert document["slender"] == slender.__version__
     assert document["estimator"] == "SLNDClassifier"
     same(load_file(saved)["coef_"], fitted.coef_)

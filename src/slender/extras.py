@@ -4,7 +4,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-PACKAGES = {"faiss": "faiss-cpu"}  # module -> what to install, where the names differ
+# module -> what to install, where the names differ
+PACKAGES = {"PIL": "pillow", "faiss": "faiss-cpu"}
 
 
 class MissingPackageError(ImportError, ValueError):

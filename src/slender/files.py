@@ -7,11 +7,13 @@
     .pq                                    X as codes, what `slender compress` writes
     .txt .csv (labels)                     one label per line; .csv may have a header line
     a folder                               X_train.npy y_train.npy X_test.npy y_test.npy; or .pq
+    a folder of `slender extract`          X.npy y.npy classes.json
 
 A file that cannot be used raises a `FileError` with a one-line message.  Nothing is ever unpickled.
 """
 
 import csv
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,6 +99,8 @@ def read_dataset(
         if y_path is not None:
             raise FileError(f"{X_path}: is a folder, which has its own labels; remove {y_path}")
         folder = X_path
+        if is_extraction(folder):
+            return _read_extraction(folder)
         X_path, y_path = folder / f"X_{part}.npy", folder / f"y_{part}.npy"
         if not X_path.exists() and X_path.with_suffix(".pq").exists():
             X_path = X_path.with_suffix(".pq")
@@ -113,6 +117,26 @@ def read_dataset(
             "give files with the same number of rows"
         )
     return X, y
+
+
+def is_extraction(folder: Path) -> bool:
+    """Is this a folder that `slender extract` wrote, or is writing?"""
+    return (folder / "extraction.json").is_file()
+
+
+def _read_extraction(folder: Path) -> tuple[Any, NDArray[Any]]:
+    """Vectors of images, and the names of their classes."""
+    if not (folder / "X.npy").is_file():
+        raise FileError(f"{folder}: is not complete; give its `slender extract` command once more")
+    if not (folder / "y.npy").is_file():
+        raise FileError(f"{folder}: has no y.npy: its images had no folder for each class")
+    path = folder / "classes.json"
+    try:
+        names = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=str)
+        y = names[read_labels(folder / "y.npy")]
+    except (OSError, ValueError, IndexError) as error:
+        raise unreadable(path, "a list of the classes in y.npy", error) from error
+    return read_matrix(folder / "X.npy"), y
 
 
 def _check_folder(folder: Path, part: str, *files: Path) -> None:

@@ -12,6 +12,11 @@ No pickle.  The document is stored in the `__metadata__` of the file under FORMA
                 only says if they are objects, the width is that of the longest string
     values      name -> number, flag or list (n_features_in_, n_iter_, multilabel_, trace_, ...)
 
+A pipeline of two steps, an encoder of images and a classifier of its vectors, is the classifier's
+document with one more entry; the encoder's tensors are those whose names begin with "features.":
+
+    pipeline    steps, the names of the two, and what slender.features.encoders says of the encoder
+
 `__metadata__` also has `sha256` of the document and the tensors, to detect damage.  A correct
 checksum is not trusted: the parts of a file are checked for consistency too.
 """
@@ -26,11 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import __version__
+from .features.encoders import describe, restore
 from .registry import ESTIMATORS
 from .storage import FileError, PathLike, plain_file, write_whole
 
 FORMAT = "slender-model"
-VERSION = 2
+VERSION = 3
+WITHOUT_IMAGES = 2  # the version of a model of vectors, which older slenders read too
+INNER = "features."  # before the names of an encoder's tensors
 # Parameters as version 1 called them.
 RENAMED = {
     "BCFWClassifier": {"mu": "lam", "averaging": "average"},
@@ -43,21 +51,32 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def save_model(model: Any, path: PathLike) -> None:
-    """Write a fitted estimator to one file; a failure leaves no partial file."""
+    """Write a fitted estimator to one file; a failure leaves no partial file.
+
+    The model may also be a scikit-learn Pipeline of two steps: FisherVectorizer or OnnxEncoder,
+    then a classifier.
+    """
     from safetensors.numpy import save  # noqa: PLC0415
     from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  (slow to import)
 
     from .estimators.linear import check_parts  # noqa: PLC0415  (likewise)
 
-    name = type(model).__name__
-    if name not in ESTIMATORS or type(model) is not ESTIMATORS[name].load():
+    encoder, classifier = parts_of(model)
+    name = type(classifier).__name__
+    if name not in ESTIMATORS or type(classifier) is not ESTIMATORS[name].load():
         raise FileError(f"{name} cannot be saved; slender saves {', '.join(sorted(ESTIMATORS))}")
-    check_is_fitted(model)
+    check_is_fitted(classifier)
+    inner, tensors = (None, {}) if encoder is None else describe(encoder)
     try:
-        check_parts(model)
+        check_parts(classifier)
+        _check_widths(encoder, classifier)
     except ValueError as error:
         raise FileError(f"{path}: this model cannot be saved: {error}") from error
-    document, arrays = _describe(model)
+    document, arrays = _describe(classifier)
+    if inner is not None:
+        document["version"] = VERSION
+        document["pipeline"] = {"steps": [step for step, _ in model.steps], **inner}
+        arrays |= {INNER + key: tensor for key, tensor in tensors.items()}
     text = json.dumps(document)
     metadata = {FORMAT: text, "sha256": _digest(text, arrays)}
     content = save(arrays, metadata)
@@ -73,19 +92,58 @@ def load_model(path: PathLike) -> Any:
 
     text, arrays = _read(Path(path))
     try:
-        model = _restore(json.loads(text), arrays)
-        check_parts(model)
-        return model
+        document = json.loads(text)
+        classifier = _restore(document, arrays)
+        check_parts(classifier)
+        return _with_encoder(classifier, document.get("pipeline"), arrays)
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FileError(f"{path}: cannot be read as a model ({error}); save it again") from error
 
 
+def parts_of(model: Any) -> tuple[Any, Any]:
+    """(encoder of images or None, classifier) of a model."""
+    steps = getattr(model, "steps", None)
+    if steps is None:
+        return None, model
+    if len(steps) != 2:
+        raise FileError(
+            f"a pipeline of {len(steps)} steps cannot be saved; slender saves one of two: "
+            "an encoder of images, and a classifier"
+        )
+    return steps[0][1], steps[1][1]
+
+
 def read_document(path: PathLike) -> dict[str, Any]:
     """The JSON document of a model file: versions, estimator, settings; everything but arrays."""
     document: dict[str, Any] = json.loads(_read(Path(path))[0])
     return document
+
+
+def _with_encoder(classifier: Any, inner: Mapping[str, Any] | None, arrays: Arrays) -> Any:
+    """The classifier itself, or the pipeline that it belongs to."""
+    if inner is None:
+        return classifier
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415  (slow to import)
+
+    own = {
+        name.removeprefix(INNER): tensor
+        for name, tensor in arrays.items()
+        if name.startswith(INNER)
+    }
+    encoder = restore(inner, own)
+    _check_widths(encoder, classifier)
+    first, second = inner["steps"]
+    return Pipeline([(first, encoder), (second, classifier)])
+
+
+def _check_widths(encoder: Any, classifier: Any) -> None:
+    if encoder is not None and encoder.n_features_out_ != classifier.n_features_in_:
+        raise ValueError(
+            f"the encoder makes vectors of {encoder.n_features_out_} numbers, but the classifier "
+            f"takes {classifier.n_features_in_}"
+        )
 
 
 # -- the document ----------------------------------------------------------------------------------
@@ -112,7 +170,7 @@ def _describe(model: Any) -> tuple[dict[str, Any], Arrays]:
         if name not in NOT_SAVED
     }
     document = {
-        "version": VERSION,
+        "version": WITHOUT_IMAGES,
         "slender": __version__,
         "estimator": type(model).__name__,
         "params": params,

@@ -59,3 +59,34 @@ _ALL = (
 ESTIMATORS: Mapping[str, Estimator] = {each.name: each for each in _ALL}
 METHODS: Mapping[str, Estimator] = {each.method: each for each in _ALL if not each.probe}
 PROBES: Mapping[str, Estimator] = {each.method: each for each in _ALL if each.probe}
+
+
+class Encoder(NamedTuple):
+    """What makes vectors of images: its class, and its name in the command."""
+
+    kind: str  # of `slender extract --features`
+    name: str  # of the class
+    about: str  # one line
+
+    @property
+    def module(self) -> str:
+        """The name of its module, inside slender."""
+        return f"features.{self.kind}"
+
+    @property
+    def command(self) -> str:
+        """The command that extracts its vectors, after `slender`."""
+        return f"extract --features {self.kind}"
+
+    def load(self) -> Any:
+        """The class."""
+        return getattr(import_module(f".{self.module}", __package__), self.name)
+
+
+ENCODERS: Mapping[str, Encoder] = {
+    each.kind: each
+    for each in (
+        Encoder("fisher", "FisherVectorizer", "Fisher vectors of dense SIFT and local colour"),
+        Encoder("onnx", "OnnxEncoder", "the vectors of a network: --features onnx:MODEL.onnx"),
+    )
+}

@@ -24,9 +24,10 @@ from .datasets import datasets
 from .demo import demo
 from .experiments import with_experiment
 from .export import export
+from .extract import BY_FEATURES, extract
 from .fit import BY_METHOD, fit
 from .info import info
-from .interrupts import Interrupted
+from .interrupts import Interrupted, end_processes
 from .output import say
 from .path import BY_PENALTY, path
 from .predict import predict
@@ -36,7 +37,7 @@ from .settings import OneOf, with_settings
 from .wording import flags, in_options
 
 Command = Callable[..., None]
-CHOICES: dict[Command, OneOf] = {fit: BY_METHOD, path: BY_PENALTY}
+CHOICES: dict[Command, OneOf] = {fit: BY_METHOD, path: BY_PENALTY, extract: BY_FEATURES}
 # The commands whose options come from a constructor.
 OFFERS: dict[Command, Callable[[Command, list[str]], Command]] = {
     **{command: choice.offered for command, choice in CHOICES.items()},
@@ -49,6 +50,7 @@ EXAMPLES: dict[Command, str] = {
     score: "slender score model X_test.npy y_test.npy --per-class",
     info: "slender info model",
     path: "slender path X.npy y.npy --out probe --plot path.png",
+    extract: "slender extract images --features fisher --out vectors",
     compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --lam 0.01 --batch-size 256 --passes 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
@@ -149,6 +151,7 @@ def _run(arguments: list[str], debug: bool) -> int:
         say(f"interrupted; {kept}")
         sys.stdout.flush()
         remove_unfinished()
+        end_processes()
         os._exit(130)  # a kernel may still run in another thread: nobody waits for it
     return code if isinstance(code, int) else 0
 

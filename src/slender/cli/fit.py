@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import METHODS
+from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
 from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
 from .output import check_outputs, facts, relative_gap, show, write_json
@@ -26,6 +27,14 @@ def fit(
         of_data(help="Rows, or a folder, on which to report accuracy after each pass."),
     ] = None,
     val_y: ValY = None,
+    features: Annotated[
+        str | None,
+        of_data(
+            metavar="KIND",
+            help="X is a folder of images: fisher or onnx:MODEL.onnx makes them vectors, or the "
+            "encoder in a folder of slender extract.",
+        ),
+    ] = None,
     method: Annotated[
         str, typer.Option(help="Chooses the estimator.", rich_help_panel="Method")
     ] = BY_METHOD.default,
@@ -43,12 +52,21 @@ def fit(
     from ..lab.provenance import data_of, settings_of
     from ..model import save_model
 
-    data = read_dataset(X, y)
-    watched = read_val(val, val_y, "test", data[0].shape[1])
+    encoder, skipped = None, []
+    if features is None:
+        data = read_dataset(X, y)
+        watched = read_val(val, val_y, "test", data[0].shape[1])
+    else:
+        if y is not None or val_y is not None:
+            raise ValueError("--features: the folders of images are the labels; remove their file")
+        encoder = fitted_encoder(features, X, settings["random_state"], quiet)
+        images = read_images(encoder, X, quiet)
+        data, skipped = with_classes(images, X), images.skipped
+        watched = None if val is None else with_classes(read_images(encoder, val, quiet), val)
     ending = Ending()
     with _bar(f"fit {method}", model, quiet) as advance:
         interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
-    save_model(model, out)
+    save_model(_whole(encoder, model), out)
     results = {
         "command": "fit",
         "model": str(out),
@@ -58,6 +76,11 @@ def fit(
         "finished": not ending.ended,
         **summary(model, data[0]),
     }
+    if encoder is not None:
+        results |= {
+            "encoder": features,
+            "skipped": [{"file": str(path), "reason": reason} for path, reason in skipped],
+        }
     inputs = data_of(X, data, y)
     if watched is not None:
         inputs = {**inputs, **data_of(val, watched, val_y, "_val")}
@@ -66,6 +89,15 @@ def fit(
         show(facts(_lines(results)))
     if ending.ended:
         raise Interrupted(f"{out} holds the model of {results['passes']:g} passes")
+
+
+def _whole(encoder: Any, model: Any) -> Any:
+    """The model to save: of vectors, or of images."""
+    if encoder is None:
+        return model
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("features", encoder), ("classifier", model)])
 
 
 def fit_watched(model: Any, data: Any, watched: Any = None, callbacks: Any = ()) -> Any:
@@ -116,6 +148,8 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         "throughput": f"{results['rows_per_second']:,.0f} rows per second",
         "objective": f"{results['objective']:.5g}",
     }
+    if results.get("skipped"):
+        lines["skipped"] = reasons(each["reason"] for each in results["skipped"])
     if "gap" in results:
         asked = "" if results["tol"] is None else f"  (asked for: {results['tol']:.0e})"
         lines["relative gap"] = f"{results['relative_gap']:.1e}{asked}"

@@ -21,9 +21,9 @@ def info(
 ) -> None:
     """Show what a model is: method, classes, settings, certificate, accuracy where it is known."""
     check_outputs(json)
-    from ..model import load_model, read_document
+    from ..model import load_model, parts_of, read_document
 
-    document, fitted = read_document(model), load_model(model)
+    document, (_, fitted) = read_document(model), parts_of(load_model(model))
     values, last = document["values"], fitted.trace_[-1]
     results = {
         "command": "info",
@@ -32,6 +32,7 @@ def info(
         "format": document["version"],
         "slender": document["slender"],
         "estimator": document["estimator"],
+        "images": _images(document.get("pipeline")),
         "features": fitted.n_features_in_,
         "feature_names": document["strings"].get("feature_names_in_", {}).get("values"),
         "classes": fitted.classes_.tolist(),
@@ -55,6 +56,11 @@ def info(
         show(facts(_lines(results)))
 
 
+def _images(inner: dict[str, Any] | None) -> dict[str, Any] | None:
+    """How a model of images makes vectors of them."""
+    return None if inner is None else {name: inner[name] for name in ("features", "settings")}
+
+
 def _validation(values: dict[str, Any]) -> dict[str, float] | None:
     """Accuracies on the rows that the fit kept aside or watched, where it had any."""
     last = values["trace_"][-1]
@@ -73,6 +79,7 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
     lines = {
         "method": f"{results['estimator']}, of slender {ESTIMATORS[results['estimator']].command}",
         "classes": f"{len(classes):,}{kind}: {names}{last}",
+        **({"takes": _taken(results["images"])} if results["images"] else {}),
         "features": f"{results['features']:,}, weights in {results['dtype']}",
         "settings": _pairs(results["settings"]),
         **({"found": _pairs(results["found"])} if results["found"] else {}),
@@ -89,6 +96,10 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         f"written by slender {results['slender']}"
     )
     return lines
+
+
+def _taken(images: dict[str, Any]) -> str:
+    return f"images, by --features {images['features']}: {_pairs(images['settings'])}"
 
 
 def _certificate(results: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Work that Ctrl-C ends, with what there is to keep."""
 
 import contextvars
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -53,6 +54,13 @@ def interruptible(work: Callable[[], Result], ending: Ending | None = None) -> R
         )
         _await(future)
     return future.result()
+
+
+def end_processes() -> None:
+    """Those that this one has started, and that would go on without it."""
+    if "multiprocessing" in sys.modules:
+        for child in sys.modules["multiprocessing"].active_children():
+            child.terminate()
 
 
 def _await(future: Future[Any]) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,6 +83,14 @@ def read_grid(flag: str, text: str, usual: int | None = None) -> int | list[floa
             "(1e-3:1e3:7), every one a number > 0"
         ) from error
     return values
+
+
+def read_list(flag: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
+    """0.5,0.4,0.3 -> these."""
+    try:
+        return [kind(word.strip()) for word in text.split(",")]
+    except ValueError as error:
+        raise ValueError(f"{flag} {text}: give a list of numbers with commas (1,2,3)") from error
 
 
 def _between(lowest: str, highest: str, number: str) -> list[float]:

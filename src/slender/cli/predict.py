@@ -1,4 +1,4 @@
-"""slender predict: labels, the k best labels or probabilities of new rows."""
+"""slender predict: labels, the k best labels or probabilities of new rows or images."""
 
 import csv
 import io
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .imagery import encoded, read_images
 from .options import Json, Quiet, Threads
 from .output import check_outputs, show, standard_output, write_json
 from .progress import Callback, progress_of_rows
@@ -16,7 +17,13 @@ from .progress import Callback, progress_of_rows
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model that slender wrote.")],
-    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm .pq.")],
+    X: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Rows: .npy .npz .safetensors .svm .pq.  If the model takes images: files, or a "
+            "folder."
+        ),
+    ],
     out: Annotated[
         str, typer.Option("--out", "-o", help="Write a .npy, .txt or .csv; - is standard output.")
     ] = "-",
@@ -30,7 +37,7 @@ def predict(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the class of each row of a matrix."""
+    """Predict the class of each row of a matrix, or of each image."""
     suffix = Path(out).suffix.lower()
     if out != "-" and suffix not in (".npy", ".txt", ".csv"):
         raise ValueError(f"--out {out}: no known format; use .npy, .txt, .csv or -")
@@ -38,35 +45,53 @@ def predict(
         raise ValueError("--proba and --top-k exclude each other; run predict twice")
     check_outputs(out, json)
 
-    from ..files import read_matrix
-    from ..model import load_model
+    from ..model import load_model, parts_of
     from ..storage import write_whole
 
-    fitted = load_model(model)
+    encoder, fitted = parts_of(load_model(model))
     if proba and not hasattr(fitted, "predict_proba"):
         loss = f" with loss {fitted.loss}" if hasattr(fitted, "loss") else ""
         raise ValueError(
             f"--proba: a {type(fitted).__name__}{loss} gives no probabilities; "
             "fit one that does, as --method logistic"
         )
-    rows = read_matrix(X, fitted.n_features_in_)
+    rows, names = _rows(encoder, fitted, X, quiet)
     wide = proba or (fitted.multilabel_ and top_k is None)  # one column per class
-    heading = fitted.classes_ if wide and suffix == ".csv" else None
+    heading = fitted.classes_.tolist() if wide and suffix == ".csv" else None
+    lines = _Lines(names, heading)
     with progress_of_rows("predict", rows.shape[0], quiet or out == "-") as advance:
         answers = _answers(fitted, rows, top_k, proba, advance)
         if out == "-":
             with standard_output() as stream:
                 for block in answers:
-                    stream.write(_text(block))
+                    stream.write(lines.of(block))
         elif suffix == ".npy":
             write_whole(out, lambda path: _write_npy(path, answers, rows.shape[0]))
         else:
-            write_whole(out, lambda path: _write_text(path, answers, heading))
+            write_whole(out, lambda path: _write_text(path, answers, lines))
     results = {"command": "predict", "model": str(model), "rows": rows.shape[0], "out": out}
     results["settings"] = {"top_k": top_k, "proba": proba}
-    write_json(results, json, {"model": (model, model), "X": (X, rows)})
+    if names:
+        results["files"] = names
+    write_json(results, json, {"model": (model, model), "X": (" ".join(map(str, X)), rows)})
     if not quiet and "-" not in (out, json):
         show(f"{rows.shape[0]:,} rows -> {out}")
+
+
+def _rows(encoder: Any, classifier: Any, X: list[Path], quiet: bool) -> tuple[Any, list[str]]:
+    """What to predict of; the names of files, where each row is an image."""
+    from ..features.folder import line_of
+    from ..files import read_matrix
+
+    if encoder is None and len(X) > 1:
+        raise ValueError(f"this model takes one matrix, not {len(X)} files; run predict for each")
+    if encoder is None:
+        return read_matrix(X[0], classifier.n_features_in_), []
+    if len(X) == 1 and X[0].is_dir():
+        images = read_images(encoder, X[0], quiet)
+    else:
+        images = encoded(encoder, X, [], [], quiet, strict=True)
+    return images.X, [line_of(path) for path in images.files]
 
 
 def _answers(
@@ -98,18 +123,39 @@ def _write_npy(path: Path, answers: Iterator[Any], n: int) -> None:
             file.write(block.tobytes())
 
 
-def _write_text(path: Path, answers: Iterator[Any], heading: Any) -> None:
+def _write_text(path: Path, answers: Iterator[Any], lines: "_Lines") -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        if heading is not None:
-            file.write(_text(heading[None]))
+        file.write(lines.first())
         for block in answers:
-            file.write(_text(block))
+            file.write(lines.of(block))
 
 
-def _text(block: Any) -> str:
-    """One line per row; several columns, or a label with a comma in it, as CSV has them."""
+class _Lines:
+    """One line per row; several columns, or a label with a comma in it, as CSV has them.
+
+    The line of an image begins with the name of its file.
+    """
+
+    def __init__(self, names: list[str], heading: list[Any] | None) -> None:
+        self.names, self.heading, self.done = names, heading, 0
+
+    def first(self) -> str:
+        """The names of the columns, where there are any."""
+        if self.heading is None:
+            return ""
+        return _csv([[*(["file"] if self.names else []), *self.heading]])
+
+    def of(self, block: Any) -> str:
+        """The next rows."""
+        rows = block.tolist() if block.ndim == 2 else [[label] for label in block.tolist()]
+        if self.names:
+            names = self.names[self.done : self.done + len(rows)]
+            rows = [[name, *row] for name, row in zip(names, rows, strict=True)]
+        self.done += len(rows)
+        return _csv(rows)
+
+
+def _csv(rows: list[list[Any]]) -> str:
     text = io.StringIO()
-    rows = block.tolist()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows(rows if block.ndim == 2 else ([label] for label in rows))
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()

@@ -72,6 +72,16 @@ def progress_of_fits(title: str, n: int, quiet: bool) -> Bar:
     return _bar(title, n, f"0/{n} fits", step, quiet)
 
 
+def progress_of_images(title: str, quiet: bool) -> Bar:
+    """For images that are counted first; the record is how many are done, and of how many."""
+
+    def step(record: Any) -> tuple[float | None, str]:
+        done, total = record
+        return done / total, f"{done:,}/{total:,} images"
+
+    return _bar(title, None, "fitting the encoder", step, quiet)
+
+
 def progress_of_rows(title: str, n: int, quiet: bool) -> Bar:
     """For work that goes over n rows once; the record is how many are done."""
 

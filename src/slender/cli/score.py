@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .imagery import read_images, with_classes
 from .options import Json, Labels, Quiet, Rows, Threads
 from .output import check_outputs, columns, facts, show, write_json
 
@@ -55,11 +56,16 @@ def score(
 
     from ..files import read_dataset
     from ..lab.provenance import data_of
-    from ..model import load_model
+    from ..model import load_model, parts_of
     from .evaluation import evaluate
 
-    fitted = load_model(model)
-    rows, labels = read_dataset(X, y, "test", fitted.n_features_in_)
+    encoder, fitted = parts_of(load_model(model))
+    if encoder is None:
+        rows, labels = read_dataset(X, y, "test", fitted.n_features_in_)
+    elif y is not None:
+        raise ValueError(f"{model} takes a folder of images, one folder per class; remove {y}")
+    else:
+        rows, labels = with_classes(read_images(encoder, X, quiet), X)
     scores = evaluate(fitted, rows, labels)
     found, by_class = _figures(fitted, rows, labels, scores)
     results: dict[str, Any] = {

@@ -12,14 +12,15 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ..registry import Estimator
+from ..registry import Encoder, Estimator
 from .constructors import Parameter, parameters
-from .options import number_or_word, read_grid
+from .options import number_or_word, read_grid, read_list
 from .wording import in_options
 
 # Parameters that a command line cannot say, or that its command says in words of its own.
-NOT_OPTIONS = ("callbacks", "validation", "warm_start")
+NOT_OPTIONS = ("callbacks", "model", "n_jobs", "progress", "validation", "warm_start")
 FLAGS = {"Cs": "--cs", "fit_intercept": "--intercept", "random_state": "--seed"}
+KINDS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 SEED = 0  # a command gives the same result each time, unless it is told otherwise
 
@@ -64,12 +65,15 @@ def _setting(of: Parameter, names: tuple[str, ...], flags: Mapping[str, str]) ->
         text += "  Write 0.01,0.1,1 or lowest:highest:number."
         return Setting(of.name, names, str, default, text, grid, "NUMBERS")
     kinds = [kind for kind in of.annotation.split(" | ") if kind != "None"]
+    if items := re.fullmatch(r"Sequence\[(\w+)\]", kinds[0]):
+        default = None if of.default is None else ",".join(map(str, of.default))
+        listed = partial(read_list, names[0], kind=KINDS[items[1]])
+        return Setting(of.name, names, str, default, text, listed, "LIST")
     if kinds[-1] == "str" and len(kinds) > 1:
         number = {"int": int, "float": float}[kinds[0]]
         either = partial(number_or_word, number=number)
         return Setting(of.name, names, str, of.default, text, either, "NUMBER|WORD")
-    kind = {"bool": bool, "int": int, "float": float}.get(kinds[0], str)
-    return Setting(of.name, names, kind, of.default, text)
+    return Setting(of.name, names, KINDS.get(kinds[0], str), of.default, text)
 
 
 def _in_words(of: Parameter, flags: Mapping[str, str]) -> str:
@@ -77,7 +81,7 @@ def _in_words(of: Parameter, flags: Mapping[str, str]) -> str:
     text = in_options(re.sub(r'["`]', "", of.about), flags)
     if of.default is None:
         return text.replace("None:", "If not given:")
-    return re.sub(r"\s*\bNone: [^.]*\.", "", text)
+    return re.sub(r"(;?)\s*\bNone: [^.]*\.", lambda found: "." * len(found[1]), text)
 
 
 def with_settings(
@@ -118,18 +122,23 @@ class OneOf(NamedTuple):
 
     flag: str
     default: str
-    among: Mapping[str, Estimator]
+    among: Mapping[str, Estimator | Encoder]
 
     def made(self, arguments: list[str]) -> str:
         """On a command line that is not parsed yet: it decides how to parse it."""
+        given = self.given(arguments)
+        if given not in self.among:
+            raise ValueError(f"{self.flag} {given} is not one of {', '.join(self.among)}")
+        return given
+
+    def given(self, arguments: list[str]) -> str:
+        """The word after the flag, or the default."""
         given = self.default
         for place, word in enumerate(arguments):
             if word == self.flag and place + 1 < len(arguments):
                 given = arguments[place + 1]
             elif word.startswith(f"{self.flag}="):
                 given = word.partition("=")[2]
-        if given not in self.among:
-            raise ValueError(f"{self.flag} {given} is not one of {', '.join(self.among)}")
         return given
 
     def settings(self, made: str) -> list[Setting]:

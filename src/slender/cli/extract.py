@@ -1,0 +1,129 @@
+"""slender extract: a folder of images as vectors; a killed run continues where it stopped."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..registry import ENCODERS
+from .imagery import n_jobs, new_encoder, reasons
+from .interrupts import Interrupted, interruptible
+from .options import Json, Quiet, of_data, of_output
+from .output import check_outputs, facts, show, write_json
+from .progress import progress_of_images
+from .settings import OneOf
+
+
+class _ByFeatures(OneOf):
+    """onnx:MODEL.onnx chooses onnx."""
+
+    def given(self, arguments: list[str]) -> str:
+        return super().given(arguments).partition(":")[0]
+
+
+BY_FEATURES = _ByFeatures("--features", "fisher", ENCODERS)
+
+
+def extract(
+    images: Annotated[Path, typer.Argument(help="A folder of images: one folder for each class.")],
+    *,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="fisher or onnx:MODEL.onnx.  If not given: fisher, or as --model."
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        of_data(
+            help="An earlier extraction whose encoder and numbers of classes to use, for test "
+            "images."
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, of_data("--strict", help="Make the first file that cannot be used an error.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(help="Images at a time.  If not given: one for each core.")
+    ] = None,
+    settings: dict[str, Any],
+    out: Annotated[
+        Path, of_output("--out", "-o", help="The folder to write; an unfinished one is continued.")
+    ],
+    dtype: Annotated[str, of_output(help="Of X.npy: float32 or float16.")] = "float32",
+    json: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """Turn a folder of images into vectors: X.npy, y.npy, classes.json, files.txt, skipped.csv."""
+    chosen = {name: value for name, value in settings.items() if name != "random_state"}
+    if model is not None and (features is not None or chosen):
+        extra = f"{next(iter(chosen))}={next(iter(chosen.values()))}" if chosen else "--features"
+        raise ValueError(f"--model {model} takes its encoder as it is; remove {extra}")
+    at_once = n_jobs(jobs)
+    check_outputs(json)
+    encoder = None
+    if model is None:
+        encoder = new_encoder(features or BY_FEATURES.default, settings)
+
+    from ..features.extraction import extract as run
+
+    try:
+        with progress_of_images("extract", quiet) as advance:
+            done = interruptible(
+                lambda: run(
+                    images,
+                    out,
+                    encoder,
+                    like=model,
+                    dtype=dtype,
+                    strict=strict,
+                    n_jobs=at_once,
+                    advance=lambda *done: advance(done, None),
+                )
+            )
+    except KeyboardInterrupt:
+        raise Interrupted(f"the same command continues with {out}") from None
+    tried = done.images - done.before
+    results = {
+        "command": "extract",
+        "images": str(images),
+        "out": str(out),
+        "settings": {
+            "features": features,
+            "model": None if model is None else str(model),
+            "dtype": dtype,
+            "strict": strict,
+            **settings,
+        },
+        "files": done.images,
+        "done_before": done.before,
+        "rows": done.rows,
+        "features": done.features,
+        "classes": len(done.classes),
+        "skipped": [{"file": name, "reason": reason} for name, reason in done.skipped],
+        "seconds_fit": done.seconds_fit,
+        "seconds": done.seconds,
+        "images_per_second": tried / done.seconds if tried else None,
+    }
+    write_json(results, json)
+    if not quiet and json != "-":
+        show(facts(_lines(results)))
+
+
+def _lines(results: dict[str, Any]) -> dict[str, str]:
+    skipped, before = results["skipped"], results["done_before"]
+    why = f": {reasons(each['reason'] for each in skipped)}" if skipped else ""
+    lines = {
+        "rows": f"{results['rows']:,}",
+        "features": f"{results['features']:,}",
+        "classes": f"{results['classes']:,}",
+        "skipped": f"{len(skipped):,}{why}",
+    }
+    if before == results["files"]:
+        return {**lines, "folder": f"{results['out']} was complete: there was nothing to do"}
+    if before:
+        lines["resumed"] = f"after {before:,} of {results['files']:,} images"
+    if results["settings"]["model"] is None:
+        lines["encoder"] = f"fitted in {results['seconds_fit']:.1f} s"
+    speed = f"{results['images_per_second']:.1f} images per second"
+    return {**lines, "seconds": f"{results['seconds']:.1f}, {speed}", "folder": results["out"]}
