@@ -27,6 +27,7 @@ ORDER = [
     "solvers",
     "estimators",
     "compress",  # rows as codes
+    "features",  # images -> vectors
     "files",  # data in
     "model",  # models in and out
     "export",  # models for other tools
