@@ -1,12 +1,15 @@
 """Fisher vectors: the encoder against naive versions and skimage; FisherVectorizer in use."""
 
 import inspect
+import json
 import os
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from benchmarks.textures import stripes, texture
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
@@ -15,12 +18,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
+from typer.testing import CliRunner
 
 import naive_fisher as naive
 from slender import FisherVectorizer, SLNDClassifier
 from slender.features import encoding, fisher
 from slender.features.encoding import FisherSums, Mixture
-from textures import stripes, texture
 
 SMALL = {"n_gaussians": 3, "n_components": 8, "scales": (4, 6), "descriptors": 2000}
 
@@ -417,3 +420,24 @@ def test_progress_is_shown_on_a_terminal_only(images, fitted, monkeypatch, capsy
 def test_channels_are_described_in_the_docs_of_the_class():
     for name in fisher.CHANNELS:
         assert f'"{name}"' in FisherVectorizer.__doc__
+
+
+# -- the benchmark -------------------------------------------------------------------------------
+
+
+def test_the_benchmark_runs(tmp_path):
+    for package in ("cv2", "skimage", "PIL"):
+        pytest.importorskip(package)
+    from benchmarks import fisher as benchmark
+
+    path, app = tmp_path / "results.json", typer.Typer()
+    app.command()(benchmark.main)
+    options = ["--quick", "--only", "sift,encoding,images", "--json", str(path)]
+    result = CliRunner().invoke(app, options)
+    assert result.exit_code == 0, result.output
+    written = json.loads(path.read_text())
+    assert written["sift"]["found"]["scales"]["4"]["correlation"] > 0.99
+    (encoded,) = written["encoding"]["found"]
+    assert encoded["apart"] < 1e-4
+    assert written["images"]["found"]["per_core_1"]["median"] > 0
+    assert "images per second and core" in result.stdout

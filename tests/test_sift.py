@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from benchmarks.textures import texture
 from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_fisher as naive
 from slender.features import colour, grid, sift
-from textures import texture
 
 
 def described(channel, image, cell, step=4, pixels=grid.BAND_PIXELS):

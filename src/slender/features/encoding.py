@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..passes.exponential import exp
 
-BLOCK = 1024  # descriptors at a time: they, their squares and posteriors stay in a core's cache
+BLOCK = 512  # descriptors at a time: they, their squares and posteriors stay in a core's cache
+LINES = 16  # of P that are written at the same time
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 Floats = NDArray[np.float32]
@@ -64,7 +65,7 @@ class FisherSums:
         self.counts = np.zeros(len(w))  # Σ γ, (K,)
         self.moments = np.zeros((len(w), 2 * m.shape[1]))  # Σ γ [x, x²], (K, 2 D)
         self._both = np.empty((BLOCK, 2 * m.shape[1]), np.float32)
-        self._posteriors = np.empty(len(w) * BLOCK, np.float32)
+        self._densities, self._posteriors = np.empty((2, len(w) * BLOCK), np.float32)
         self._products = np.empty(self.moments.shape, np.float32)
 
     def add(self, X: Floats) -> None:
@@ -92,12 +93,13 @@ class FisherSums:
 
     def _add(self, both: Floats) -> None:
         """A block of [x, x²]."""
-        K = len(self.counts)
-        posteriors = self._posteriors[: K * len(both)].reshape(K, -1)
-        np.matmul(self._slopes, both.T, out=posteriors)
-        softmax(posteriors, self._offsets, self.counts)
+        n, K = len(both), len(self.counts)
+        densities = self._densities[: n * K].reshape(n, K)
+        posteriors = self._posteriors[: n * K].reshape(K, n)
+        np.matmul(both, self._slopes.T, out=densities)
+        softmax(densities, self._offsets, posteriors, self.counts)
         self.moments += np.matmul(posteriors, both, out=self._products)
-        self.n += len(both)
+        self.n += n
 
     def gradients(self) -> NDArray[np.float64]:
         """The Fisher vector (2 K D,) before it is improved; zeros without descriptors."""
@@ -128,36 +130,37 @@ def with_squares(X, offsets, both):  # type: ignore[no-untyped-def]
     n, D = X.shape
     for i in range(n):
         for d in range(D):
-            x = X[i, d] - offsets[d]
-            both[i, d] = x
-            both[i, D + d] = x * x
+            both[i, d] = X[i, d] - offsets[d]
+        for d in range(D):
+            both[i, D + d] = both[i, d] * both[i, d]
 
 
 @kernel(fastmath=FAST, error_model="numpy")
-def softmax(L, offsets, counts):  # type: ignore[no-untyped-def]
-    """L (K, n) log-densities without offsets -> posteriors of the columns; counts += their sums.
+def softmax(L, offsets, P, counts):  # type: ignore[no-untyped-def]
+    """P (K, n) = posteriors of log-densities L (n, K), which lack the offsets; counts += sums of P.
 
-    Columns side by side are the vectors of the machine, whatever K is.
+    P is turned because loops over 16 Gaussians would be too short for vector instructions; L is
+    not, because BLAS writes few columns faster than few rows.
     """
-    K, n = L.shape
-    most, total = np.empty(n, np.float32), np.zeros(n, np.float32)
-    for k in range(K):
-        line, offset = L[k], offsets[k]
+    n, K = L.shape
+    for first in range(0, K, LINES):
         for i in range(n):
-            line[i] += offset
-            most[i] = line[i] if k == 0 else max(most[i], line[i])
-    for k in range(K):
-        line = L[k]
+            for k in range(first, min(first + LINES, K)):
+                P[k, i] = L[i, k] + offsets[k]
+    most, total = P[0].copy(), np.zeros(n, np.float32)
+    for k in range(1, K):
         for i in range(n):
-            e = exp(line[i] - most[i])
-            line[i] = e
+            most[i] = max(most[i], P[k, i])
+    for k in range(K):
+        for i in range(n):
+            e = exp(P[k, i] - most[i])
+            P[k, i] = e
             total[i] += e
     for i in range(n):
         total[i] = np.float32(1) / total[i]
     for k in range(K):
-        line = L[k]
         count = np.float32(0)
         for i in range(n):
-            line[i] *= total[i]
-            count += line[i]
+            P[k, i] *= total[i]
+            count += P[k, i]
         counts[k] += count

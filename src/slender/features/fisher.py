@@ -64,10 +64,10 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Larger images are shrunk until their longer side has this many pixels; None: never.
     fit_images : int, default 1,000
         `fit` reads at most so many images, drawn with the seed.
-    descriptors : int, default 100,000
-        Descriptors of each channel that `fit` learns from, the same number from each image as far
-        as it has them; they are the memory that `fit` takes (90 MB by default, and as much again
-        for every 50 Gaussians).
+    descriptors : int, default 65,536
+        Number of descriptors of each channel that `fit` learns from, the same number from each
+        image as far as it has them.  They decide how much memory `fit` takes: 0.2 GB by default,
+        0.6 GB with 256 Gaussians.
     n_jobs : int or None, default None
         Processes that read and describe images: None is 1 (unless joblib's parallel_config says
         otherwise), -1 is one for each core.
@@ -108,7 +108,7 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scales: Sequence[int] = SCALES,
         max_size: int | None = 300,
         fit_images: int = 1000,
-        descriptors: int = 100_000,
+        descriptors: int = 65_536,
         n_jobs: int | None = None,
         progress: bool = False,
         random_state: Any = None,
@@ -134,30 +134,35 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         images = _listed(images)
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(len(images))[: self.fit_images])
-        quota = -(-self.descriptors // len(chosen))
-        seeds = rng.integers(2**63, size=len(chosen))  # one for each image: no order, no processes
-        tasks = [(images[i], seed, quota) for i, seed in zip(chosen, seeds, strict=True)]
-        samples = list(each(self._sample, tasks, self.n_jobs, "Sampling", self.progress))
-        together = (np.concatenate(of_channel) for of_channel in zip(*samples, strict=True))
-        # One thread: sums over several are rounded in the order in which they happen to end.
-        with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
-            self._learn(self._described(together), len(chosen), rng)
-        return self
-
-    def _learn(self, samples: dict[str, Floats], n_images: int, rng: np.random.Generator) -> None:
-        needed = max(self.n_gaussians, self.n_components)
-        seed = int(rng.integers(2**31))
-        projections: dict[str, Projection] = {}
-        Z: dict[str, Floats] = {}
+        samples = self._samples([images[i] for i in chosen], rng)
         for name, X in samples.items():
-            if len(X) < needed:
+            if len(X) < max(self.n_gaussians, self.n_components):
                 raise ValueError(
-                    f"{len(X)} {name} descriptors (of {n_images} images) are too few to learn "
+                    f"{len(X)} {name} descriptors (of {len(chosen)} images) are too few to learn "
                     f"n_components={self.n_components} and n_gaussians={self.n_gaussians} from; "
                     "give more or larger images, a smaller step, or smaller numbers"
                 )
+        # One thread: sums over several are rounded in the order in which they happen to end.
+        with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
+            self._learn(samples, int(rng.integers(2**31)))
+        return self
+
+    def _samples(self, images: list[Image], rng: np.random.Generator) -> dict[str, Floats]:
+        """Descriptors of all these images together."""
+        quota = -(-self.descriptors // len(images))
+        seeds = rng.integers(2**63, size=len(images))  # one each: neither order nor processes count
+        tasks = [(image, seed, quota) for image, seed in zip(images, seeds, strict=True)]
+        samples = list(each(self._sample, tasks, self.n_jobs, "Sampling", self.progress))
+        return self._described(np.concatenate(of) for of in zip(*samples, strict=True))
+
+    def _learn(self, samples: dict[str, Floats], seed: int) -> None:
+        projections: dict[str, Projection] = {}
+        Z: dict[str, Floats] = {}
+        for name in self.channels:
+            X = samples.pop(name)  # whose memory the mixtures need
             mean, components = projections[name] = learn_projection(X, self.n_components, seed)
             Z[name] = np.matmul(X - mean, components.T)
+            del X
         if self.joint:
             Z = {JOINT: np.hstack(list(Z.values()))}
         self.mixtures_ = {name: learn_mixture(z, self.n_gaussians, seed) for name, z in Z.items()}
