@@ -79,8 +79,10 @@ def timed(work: Callable[[], Any], turn: int) -> dict[str, float]:
 # -- descriptors -----------------------------------------------------------------------------------
 
 
-def described(image: NDArray[np.uint8], grid: Grid) -> NDArray[np.float32]:
-    return np.concatenate(list(sift.descriptors(image, [grid])))
+def describe(image: NDArray[np.uint8], grids: Sequence[Grid]) -> None:
+    """All descriptors, piece by piece, as the encoder takes them."""
+    for _ in sift.descriptors(image, grids):
+        pass
 
 
 def keypoints(cv2: Any, grid: Grid) -> list[Any]:
@@ -105,17 +107,18 @@ def race_sift(photos: Photos, repeats: int, say: Say) -> dict[str, Any]:
     correlations, n = {}, {}
     for grid in band.grids:
         points, theirs = keypoints(cv2, grid), cv2.SIFT_create(sigma=grid.cell / 6)
-        ours = described(image, grid)
+        ours = np.concatenate([piece.copy() for piece in sift.descriptors(image, [grid])])
         pairs = zip(ours, theirs.compute(grey, points)[1], strict=True)
         found = [np.corrcoef(a, b)[0, 1] for a, b in pairs if a.any()]
         correlations[grid.cell], n[grid.cell] = float(np.median(found)), len(ours)
-        sides["slender", grid.cell] = partial(timed, partial(described, image, grid))
+        sides["slender", grid.cell] = partial(timed, partial(describe, image, [grid]))
         sides["OpenCV", grid.cell] = partial(timed, partial(theirs.compute, grey, points))
+    sides["slender", 0] = partial(timed, partial(describe, image, band.grids))
     say(f"SIFT of {sum(n.values()):,} patches of {width} x {height} pixels")
     runs = by_turns(sides, range(repeats))
-    for side in ("slender", "OpenCV"):  # and all scales together, turn by turn
-        turns = zip(*(runs[side, cell] for cell in SCALES), strict=True)
-        runs[side, 0] = [{"seconds": sum(run["seconds"] for run in turn)} for turn in turns]
+    # OpenCV has one call for each scale, since each has its own smoothing
+    turns = zip(*(runs["OpenCV", cell] for cell in SCALES), strict=True)
+    runs["OpenCV", 0] = [{"seconds": sum(run["seconds"] for run in turn)} for turn in turns]
     n[0] = sum(n.values())
     return {
         "image": [height, width],
@@ -152,7 +155,7 @@ def race_encoding(photos: Photos, K: int, repeats: int, say: Say) -> dict[str, A
     mixture = vectorizer.mixtures_["sift"]
     mean, components = vectorizer.projections_["sift"]
     pixels = vectorizer._prepared(photos.train[len(photos.train) // 2])
-    found = np.concatenate([blocks[0] for blocks in vectorizer._blocks(pixels)])
+    found = np.concatenate([blocks[0].copy() for blocks in vectorizer._blocks(pixels)])
     X = np.ascontiguousarray((sift.textured(found) - mean) @ components.T)
     say(f"encoding {len(X):,} descriptors with {K} Gaussians")
     plain = fisher_vector(X.astype(float), as_scikit(mixture, np.float64))[K:]

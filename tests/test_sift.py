@@ -13,7 +13,7 @@ from slender.features import colour, grid, sift
 def described(channel, image, cell, step=4, pixels=grid.BAND_PIXELS):
     height, width, _ = image.shape
     made = [
-        piece
+        piece.copy()
         for band in grid.bands(height, width, [cell], step, pixels)
         for piece in channel.descriptors(image[band.top : band.bottom], band.grids)
     ]
@@ -137,8 +137,7 @@ def test_flat_patches_are_zeros_and_others_have_norm_1():
 
 def test_contrast_is_measured_in_grey_levels_per_pixel():
     """On a ramp of g levels per pixel, a cell is g times its window's weight."""
-    weights = np.outer(sift.window(), sift.window())
-    least = sift.CONTRAST / np.linalg.norm(weights)
+    least = sift.CONTRAST / np.linalg.norm(sift.window()[::8])
     assert 0.2 < least < 1
     x = np.arange(200)
     for slope, flat in ((0.8 * least, True), (1.25 * least, False)):

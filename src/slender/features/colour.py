@@ -24,7 +24,10 @@ Floats = NDArray[np.float32]
 
 
 def descriptors(image: NDArray[np.uint8], grids: Sequence[Grid]) -> Iterator[Floats]:
-    """The descriptors (patches, 96) of an RGB image, piece after piece of each grid."""
+    """The descriptors (patches, 96) of an RGB image, piece after piece of each grid.
+
+    A piece is overwritten by the next one.
+    """
     height, width, _ = image.shape
     sums = scratch("integral", (height + 1, width + 1, MOMENTS), np.uint32)
     _integral(image, sums)
@@ -33,8 +36,8 @@ def descriptors(image: NDArray[np.uint8], grids: Sequence[Grid]) -> Iterator[Flo
         cells = scratch("colours", (len(rows), len(columns), MOMENTS))
         _cells(sums, rows, columns, grid.cell, cells)
         for own in grid.pieces():
-            out = np.empty((len(own) * len(grid.columns.own), SIZE), np.float32)
-            _gather(cells, own, grid.columns.own, out)
+            out = scratch("colour", (len(own) * len(grid.columns.own), SIZE))
+            _gather(cells.view(np.float64), own, grid.columns.own, out.view(np.float64))
             yield out
 
 
@@ -85,13 +88,14 @@ def _over(top, bottom, left, right, k):  # type: ignore[no-untyped-def]
 
 @kernel()
 def _gather(cells, rows, columns, out):  # type: ignore[no-untyped-def]
-    m = 0
+    """The cells of each patch, one after another; two numbers are moved as one."""
+    half = MOMENTS // 2
+    n = len(columns)
     for i in range(len(rows)):
-        for j in range(len(columns)):
-            target = out[m]
-            m += 1
+        for j in range(n):
+            target = out[i * n + j]
             for r in range(CELLS):
                 for c in range(CELLS):
                     cell = cells[rows[i, r], columns[j, c]]
-                    for k in range(MOMENTS):
-                        target[(r * CELLS + c) * MOMENTS + k] = cell[k]
+                    for k in range(half):
+                        target[(r * CELLS + c) * half + k] = cell[k]

@@ -212,7 +212,7 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate([improved(of_mixture.gradients()) for of_mixture in sums.values()])
 
     def _blocks(self, image: NDArray[np.uint8]) -> Iterator[Blocks]:
-        """Descriptors of all patches of an image, some thousand at a time."""
+        """Descriptors of all patches of an image, piece by piece; the next overwrites the last."""
         height, width, _ = image.shape
         for band in bands(height, width, self.scales, self.step):
             crop = image[band.top : band.bottom]

@@ -56,14 +56,18 @@ Floats = NDArray[np.float32]
 
 
 def descriptors(image: NDArray[np.uint8], grids: Sequence[Grid]) -> Iterator[Floats]:
-    """The descriptors (patches, 128) of an RGB image, piece after piece of each grid."""
+    """The descriptors (patches, 128) of an RGB image, piece after piece of each grid.
+
+    A piece is overwritten by the next one.
+    """
     grey = scratch("grey", image.shape[:2])
     _grey(image, grey)
     for grid in grids:
         cells = _cells(_planes_of(grey, grid.cell), grid)
         for rows in grid.pieces():
-            out = np.empty((len(rows) * len(grid.columns.own), SIZE), np.float32)
-            _gather(cells, rows, grid.columns.own, window(), CONTRAST, out)
+            out = scratch("sift", (len(rows) * len(grid.columns.own), SIZE))
+            _gather(_pairs(cells), rows, grid.columns.own, _pairs(out))
+            _normalise(out, window(), CONTRAST)
             yield out
 
 
@@ -92,11 +96,12 @@ def triangle(cell: int) -> Floats:
 
 @cache
 def window() -> Floats:
-    """The weight of each cell along one side: the Gaussian's mean over the triangle of the cell."""
+    """The weight of each number of a descriptor: the Gaussian's mean over the cell's triangle."""
     t = np.linspace(-1, 1, 2001)
     offsets = np.arange(CELLS) - (CELLS - 1) / 2
     values = (1 - abs(t)) * np.exp(-0.5 * ((offsets[:, None] + t) / WINDOW) ** 2)
-    return (values.sum(axis=1) / (1 - abs(t)).sum()).astype(np.float32)
+    along = values.sum(axis=1) / (1 - abs(t)).sum()
+    return np.outer(along, along).repeat(ORIENTATIONS).astype(np.float32)
 
 
 def _planes_of(grey: Floats, cell: int) -> Floats:
@@ -115,10 +120,15 @@ def _cells(planes: Floats, grid: Grid) -> Floats:
     down = scratch("down", (len(rows), width * ORIENTATIONS))
     _filter(planes.reshape(height, -1), rows + half, taps, down)
     turned = scratch("turned", (width, len(rows), ORIENTATIONS))
-    _turn(down.reshape(len(rows), width, ORIENTATIONS), turned)
+    _turn(_pairs(down.reshape(len(rows), width, ORIENTATIONS)), _pairs(turned))
     across = scratch("across", (len(columns), len(rows) * ORIENTATIONS))
     _filter(turned.reshape(width, -1), columns + half, taps, across)
     return across.reshape(len(columns), len(rows), ORIENTATIONS)
+
+
+def _pairs(A: Floats) -> NDArray[np.float64]:
+    """Two numbers as one, for kernels that only move them."""
+    return A.view(np.float64)
 
 
 @kernel(fastmath=FAST)
@@ -210,36 +220,43 @@ def _filter(lines, centres, taps, out):  # type: ignore[no-untyped-def]
 
 @kernel()
 def _turn(A, out):  # type: ignore[no-untyped-def]
-    """out[x, y] = A[y, x], eight numbers at a time."""
+    """out[x, y] = A[y, x], the eight orientations of a pixel together."""
     for y in range(A.shape[0]):
         for x in range(A.shape[1]):
-            for k in range(ORIENTATIONS):
+            for k in range(ORIENTATIONS // 2):
                 out[x, y, k] = A[y, x, k]
 
 
-@kernel(fastmath=FAST)
-def _gather(cells, rows, columns, weights, contrast, out):  # type: ignore[no-untyped-def]
-    """Each patch's cells, normalised, clamped, normalised."""
-    m = 0
+@kernel()
+def _gather(cells, rows, columns, out):  # type: ignore[no-untyped-def]
+    """The cells of each patch, one after another."""
+    half = ORIENTATIONS // 2
+    n = len(columns)
     for i in range(len(rows)):
-        for j in range(len(columns)):
-            target = out[m]
-            m += 1
+        for j in range(n):
+            target = out[i * n + j]
             for r in range(CELLS):
                 for c in range(CELLS):
-                    cell, weight = cells[columns[j, c], rows[i, r]], weights[r] * weights[c]
-                    for k in range(ORIENTATIONS):
-                        target[(r * CELLS + c) * ORIENTATIONS + k] = weight * cell[k]
-            total = np.float32(0)
-            for k in range(SIZE):
-                total += target[k] * target[k]
-            if total < contrast * contrast:
-                target[:] = 0
-                continue
-            most, clamped = CLAMP * np.sqrt(total), np.float32(0)
-            for k in range(SIZE):
-                target[k] = min(target[k], most)
-                clamped += target[k] * target[k]
-            scale = np.float32(1) / np.sqrt(clamped)
-            for k in range(SIZE):
-                target[k] *= scale
+                    cell = cells[columns[j, c], rows[i, r]]
+                    for k in range(half):
+                        target[(r * CELLS + c) * half + k] = cell[k]
+
+
+@kernel(fastmath=FAST, error_model="numpy")
+def _normalise(X, weights, contrast):  # type: ignore[no-untyped-def]
+    """Times the window; then norm 1, clamped, norm 1; zeros where there is too little contrast."""
+    for i in range(len(X)):
+        x, total = X[i], np.float32(0)
+        for k in range(SIZE):
+            x[k] *= weights[k]
+            total += x[k] * x[k]
+        if total < contrast * contrast:
+            x[:] = 0
+            continue
+        most, clamped = CLAMP * np.sqrt(total), np.float32(0)
+        for k in range(SIZE):
+            x[k] = min(x[k], most)
+            clamped += x[k] * x[k]
+        scale = np.float32(1) / np.sqrt(clamped)
+        for k in range(SIZE):
+            x[k] *= scale
