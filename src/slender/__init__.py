@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> the module it is in
     **{name: estimator.module for name, estimator in ESTIMATORS.items()},
     "CompressedMatrix": "compress.matrix",
+    "FisherVectorizer": "features.fisher",
     "ProductQuantizer": "compress.quantizer",
     "UnitRows": "estimators.preprocessing",
     "load_model": "model",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .estimators.slnd import SLNDClassifier as SLNDClassifier
     from .estimators.tracenorm import TraceNormClassifier as TraceNormClassifier
     from .estimators.tracenorm_probe import TraceNormProbe as TraceNormProbe
+    from .features.fisher import FisherVectorizer as FisherVectorizer
     from .model import load_model as load_model
     from .model import save_model as save_model
     from .rows.cores import num_threads as num_threads

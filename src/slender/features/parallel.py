@@ -1,0 +1,65 @@
+"""The same work on each of many images, in several processes, with a progress bar."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+
+from ..rows import one_blas_thread
+
+TASKS_AT_ONCE = 8  # that are sent to a process together with the model
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def each(
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    n_jobs: int | None,
+    title: str,
+    progress: bool,
+) -> Iterator[Result]:
+    """work(task) for each task, in the order of the tasks; `work` must be picklable."""
+    jobs = min(effective_n_jobs(n_jobs), len(tasks))
+    size = min(TASKS_AT_ONCE, -(-len(tasks) // jobs))
+    parts = [tasks[low : low + size] for low in range(0, len(tasks), size)]
+    with _bar(title, len(tasks), progress) as advance:
+        for results in _done(work, parts, jobs):
+            yield from results
+            advance(len(results))
+
+
+def _done(
+    work: Callable[[Task], Result], parts: Sequence[Sequence[Task]], jobs: int
+) -> Iterator[list[Result]]:
+    if jobs == 1:
+        for part in parts:
+            for task in part:  # so that the bar moves with each of them
+                yield _work(work, [task])
+        return
+    with parallel_config("loky", inner_max_num_threads=1):
+        parallel = Parallel(n_jobs=jobs, return_as="generator")
+        yield from parallel(delayed(_work)(work, part) for part in parts)
+
+
+def _work(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    """On one thread, here as in other processes: results do not depend on where they are made."""
+    with one_blas_thread():
+        return [work(task) for task in tasks]
+
+
+@contextmanager
+def _bar(title: str, total: int, progress: bool) -> Iterator[Callable[[int], object]]:
+    """Something to call with the number of tasks that were done."""
+    if not progress or not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console  # noqa: PLC0415  (slow to import)
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.advance(task, count)
