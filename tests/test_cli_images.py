@@ -412,3 +412,35 @@ def test_a_photo_of_another_shape(here, slender):
     done(slender("fit", "train", *ONNX, "--out", "model"))
     Path("wide.jpg").write_bytes(encoded(picture(3, 20_000), "JPEG"))
     assert done(slender("predict", "model", "wide.jpg")).startswith("wide.jpg,")
+
+
+def test_parts_of_a_folder_and_of_a_data_set(here, slender):
+    Path("photos").mkdir()
+    for part in ("train", "test"):
+        Path(part).rename(f"photos/{part}")
+    code, _, err = slender("extract", "photos", *ONNX, "--out", "a")
+    assert (code, err) == (
+        2,
+        "slender: photos holds train and test: give --part train or --part test\n",
+    )
+    assert slender("extract", "photos", "--part", "train", *ONNX, "--out", "a", "-q")[0] == 0
+    assert (
+        slender("extract", "photos", "--part", "test", "--model", "a", "--out", "b", "-q")[0] == 0
+    )
+    name = "folder:path=photos"  # the same files, by the registry of data sets
+    assert slender("extract", name, *ONNX, "--out", "c", "-q")[0] == 0
+    words = ("--part", "test", "--model", "c", "--out", "d", "-q")
+    assert slender("extract", name, *words)[0] == 0
+    for one, other, n in (("a", "c", 24), ("b", "d", 12)):
+        X = np.load(f"{one}/X.npy")
+        assert len(X) == n
+        np.testing.assert_array_equal(np.load(f"{other}/X.npy"), X)
+        np.testing.assert_array_equal(np.load(f"{other}/y.npy"), np.load(f"{one}/y.npy"))
+    for words, said in (
+        ("photos/train --part test", "photos/train is neither a data set nor holds train and test"),
+        ("photos --part val", "--part val is not one of train, test"),
+        ("digits", "digits is a data set of vectors, not of images"),
+    ):
+        code, _, err = slender("extract", *words.split(), *ONNX, "--out", "e")
+        assert code == 2
+        assert said in err

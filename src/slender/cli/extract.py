@@ -1,11 +1,13 @@
 """slender extract: a folder of images as vectors; a killed run continues where it stopped."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..registry import ENCODERS
+from .experiments import DataDir
 from .imagery import n_jobs, new_encoder, reasons
 from .interrupts import Interrupted, interruptible
 from .options import Json, Quiet, of_data, of_output
@@ -25,8 +27,18 @@ BY_FEATURES = _ByFeatures("--features", "fisher", ENCODERS)
 
 
 def extract(
-    images: Annotated[Path, typer.Argument(help="A folder of images: one folder for each class.")],
+    images: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of images, one folder for each class; or a data set (slender datasets)."
+        ),
+    ],
     *,
+    part: Annotated[
+        str | None,
+        of_data(help="Of a data set, or of a folder that holds both: train or test."),
+    ] = None,
+    data_dir: DataDir = None,
     features: Annotated[
         str | None,
         typer.Option(
@@ -61,6 +73,7 @@ def extract(
         raise ValueError(f"--model {model} takes its encoder as it is; remove {extra}")
     at_once = n_jobs(jobs)
     check_outputs(json)
+    root, found = _found(images, part, data_dir)
     encoder = None
     if model is None:
         encoder = new_encoder(features or BY_FEATURES.default, settings)
@@ -71,7 +84,7 @@ def extract(
         with progress_of_images("extract", quiet) as advance:
             done = interruptible(
                 lambda: run(
-                    images,
+                    root,
                     out,
                     encoder,
                     like=model,
@@ -79,6 +92,7 @@ def extract(
                     strict=strict,
                     n_jobs=at_once,
                     advance=lambda *done: advance(done, None),
+                    found=found,
                 )
             )
     except KeyboardInterrupt:
@@ -86,7 +100,8 @@ def extract(
     tried = done.images - done.before
     results = {
         "command": "extract",
-        "images": str(images),
+        "images": images,
+        "part": part,
         "out": str(out),
         "settings": {
             "features": features,
@@ -108,6 +123,29 @@ def extract(
     write_json(results, json)
     if not quiet and json != "-":
         show(facts(_lines(results)))
+
+
+def _found(images: str, part: str | None, data_dir: Path | None) -> tuple[Path, Any]:
+    """The folder of images; of a data set, which files are meant and their classes."""
+    from ..datasets import is_name, load_images, parts_of
+    from ..features.images import Found
+
+    if part not in (None, "train", "test"):
+        raise ValueError(f"--part {part} is not one of train, test")
+    if is_name(images):
+        data = load_images(images, data_dir)
+        files, y = data[2:4] if part == "test" else data[:2]
+        folder = Path(os.path.commonpath([path.parent for path in files]))
+        return folder, Found(files, [data.classes[k] for k in y], data.classes, [])
+    folder = Path(images)
+    parts = parts_of(folder) if folder.is_dir() else None
+    if parts is not None and part is not None:
+        return folder / parts[part == "test"], None
+    if parts is not None:
+        raise ValueError(f"{folder} holds {' and '.join(parts)}: give --part train or --part test")
+    if part is not None:
+        raise ValueError(f"--part {part}: {folder} is neither a data set nor holds train and test")
+    return folder, None
 
 
 def _lines(results: dict[str, Any]) -> dict[str, str]:

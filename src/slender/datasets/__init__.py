@@ -5,7 +5,7 @@
 """
 
 from .catalogue import DATASETS, extract_first, folder, is_name, load, load_images, named
-from .folders import holds_images
+from .folders import holds_images, parts_of
 from .images import ImageSet
 from .known import Entry, ImageCollection, MissingDataError, Report, Size, VectorSet
 from .made import digits, low_rank, planted
@@ -31,5 +31,6 @@ __all__ = [
     "load_images",
     "low_rank",
     "named",
+    "parts_of",
     "planted",
 ]

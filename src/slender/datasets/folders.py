@@ -62,7 +62,7 @@ class ImageFolder(ImageTree):
 
     def tree(self, folder: Path) -> Tree:
         """Of both parts together, where the split is given."""
-        parts = _parts(folder)
+        parts = parts_of(folder)
         if parts is None:
             return _classes(folder)
         joined: dict[str, list[str]] = {}
@@ -72,7 +72,7 @@ class ImageFolder(ImageTree):
         return {name: Members(folder, joined[name]) for name in sorted(joined)}
 
     def read(self, folder: Path) -> ImageSet:
-        parts = _parts(folder)
+        parts = parts_of(folder)
         if parts is None:
             return super().read(folder)
         classes = list(self.chosen(folder))
@@ -90,8 +90,8 @@ class ImageFolder(ImageTree):
         return ImageSet(files[0], labels[0], files[1], labels[1], classes)
 
 
-def _parts(folder: Path) -> tuple[str, str] | None:
-    """train and test, if these two and no other folders are there."""
+def parts_of(folder: Path) -> tuple[str, str] | None:
+    """train and test (or val), if these two and no other folders are there."""
     names = [each.name for each in folders_in(folder)]
     for test in ("test", "val"):
         if names == sorted(["train", test]):

@@ -73,19 +73,20 @@ def extract(
     strict: bool = False,
     n_jobs: int = 1,
     advance: Advance = lambda done, total: None,
+    found: Found | None = None,
 ) -> Extraction:
     """Write the vectors of the images below a folder into another folder, or go on with that.
 
     The encoder is fitted to the images first.  Instead of one, `like` names an earlier extraction,
     whose encoder and numbers of classes are used.  `strict` makes a file that cannot be used an
-    error.
+    error.  `found` are the images where a data set says which, not all below the folder.
     """
     root, out = Path(images), Path(out)
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of {', '.join(DTYPES)}")
     if (encoder is None) == (like is None):
         raise ValueError("give either an encoder, or `like`: a folder whose encoder to use")
-    found = find_images(root)
+    found = find_images(root) if found is None else found
     if strict and found.skipped:
         raise BadImageError(*found.skipped[0])
     if not found.files:
