@@ -33,7 +33,6 @@ SCALES, STEP = (4, 6, 8, 10), 4
 SIDE = 300
 RAW = 32  # pixels on a side of what Fisher vectors are compared with
 N_FIT, N_DESCRIPTORS = 100, 30_000  # images and descriptors for models whose speed is measured
-SLEEP = 0.05
 LARGE = (3000, 4000)  # pixels of the largest image that a worker is given
 
 Images = list[Path]
@@ -54,7 +53,7 @@ def photos(quick: bool) -> Iterator[Photos]:
     """Photographs under SLENDER_DATA, or else stripes."""
     root = Path(os.environ.get("SLENDER_DATA", "")) / "photos"
     if "SLENDER_DATA" in os.environ and root.is_dir() and not quick:
-        yield _photos(str(root), root)
+        yield _photos("photos", root)
         return
     with tempfile.TemporaryDirectory() as folder:
         n, side = (80, 64) if quick else (400, 200)

@@ -223,12 +223,15 @@ def test_the_defaults_are_4096_numbers(images):
     assert {*vectorizer.mixtures_} == {"sift", "colour"}
 
 
-def test_only_so_many_images_are_read(images):
-    unreadable = "not-there.jpg"
-    rng = np.random.default_rng(0)
-    chosen = {*rng.permutation(6)[:2].tolist()}
-    some = [image if i in chosen else unreadable for i, image in enumerate(images)]
-    FisherVectorizer(**SMALL, fit_images=2, random_state=0).fit(some)
+def test_only_so_many_images_are_read(images, monkeypatch):
+    prepared, read = FisherVectorizer._prepared, []
+    monkeypatch.setattr(
+        FisherVectorizer, "_prepared", lambda self, image: read.append(1) or prepared(self, image)
+    )
+    vectorizer = FisherVectorizer(**SMALL, fit_images=2, random_state=0).fit(images)
+    assert len(read) == 2
+    vectorizer.transform(images)
+    assert len(read) == 2 + len(images)
 
 
 # -- classes -------------------------------------------------------------------------------------
@@ -340,6 +343,8 @@ def test_too_little_to_learn_from_is_an_error():
         FisherVectorizer(**SMALL, random_state=0).fit([flat])
     with pytest.raises(ValueError, match="only 1 different descriptors"):
         FisherVectorizer(**SMALL, channels=("colour",), random_state=0).fit([flat])
+    with pytest.raises(ValueError, match="only 2 different descriptors"):
+        FisherVectorizer(**SMALL, joint=True, random_state=0).fit([flat, flat // 2])
     with pytest.raises(ValueError, match=r"1 sift descriptors .* are too few"):
         FisherVectorizer(**SMALL, random_state=0).fit([texture(16, 16)])
 

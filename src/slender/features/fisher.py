@@ -20,7 +20,7 @@ from .encoding import FisherSums, Floats, Mixture, Projection, improved
 from .grid import CELLS, bands, large_enough, n_patches
 from .images import read_image
 from .parallel import each
-from .vocabulary import learn_mixture, learn_projection
+from .vocabulary import check_variety, learn_mixture, learn_projection
 
 CHANNELS = {"sift": sift, "colour": colour}
 JOINT = "joint"  # the name of the mixture that all channels share
@@ -135,13 +135,7 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(len(images))[: self.fit_images])
         samples = self._samples([images[i] for i in chosen], rng)
-        for name, X in samples.items():
-            if len(X) < max(self.n_gaussians, self.n_components):
-                raise ValueError(
-                    f"{len(X)} {name} descriptors (of {len(chosen)} images) are too few to learn "
-                    f"n_components={self.n_components} and n_gaussians={self.n_gaussians} from; "
-                    "give more or larger images, a smaller step, or smaller numbers"
-                )
+        self._check_samples(samples, len(chosen))
         # One thread: sums over several are rounded in the order in which they happen to end.
         with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
             self._learn(samples, int(rng.integers(2**31)))
@@ -154,6 +148,17 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tasks = [(image, seed, quota) for image, seed in zip(images, seeds, strict=True)]
         samples = list(each(self._sample, tasks, self.n_jobs, "Sampling", self.progress))
         return self._described(np.concatenate(of) for of in zip(*samples, strict=True))
+
+    def _check_samples(self, samples: dict[str, Floats], n_images: int) -> None:
+        for name, X in samples.items():
+            if len(X) < max(self.n_gaussians, self.n_components):
+                raise ValueError(
+                    f"{len(X)} {name} descriptors (of {n_images} images) are too few to learn "
+                    f"n_components={self.n_components} and n_gaussians={self.n_gaussians} from; "
+                    "give more or larger images, a smaller step, or smaller numbers"
+                )
+        for X in [np.hstack(list(samples.values()))] if self.joint else samples.values():
+            check_variety(X, self.n_gaussians)
 
     def _learn(self, samples: dict[str, Floats], seed: int) -> None:
         projections: dict[str, Projection] = {}
