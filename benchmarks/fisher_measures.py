@@ -153,7 +153,7 @@ def race_encoding(photos: Photos, K: int, repeats: int, say: Say) -> dict[str, A
     ).fit(photos.train)
     mixture = vectorizer.mixtures_["sift"]
     mean, components = vectorizer.projections_["sift"]
-    pixels = vectorizer._prepared(photos.train[len(photos.train) // 2])
+    pixels = read_image(photos.train[len(photos.train) // 2], SIDE)
     found = np.concatenate([blocks[0].copy() for blocks in vectorizer._blocks(pixels)])
     X = np.ascontiguousarray((sift.textured(found) - mean) @ components.T)
     say(f"encoding {len(X):,} descriptors with {K} Gaussians")
