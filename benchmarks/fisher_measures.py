@@ -33,7 +33,6 @@ SCALES, STEP = (4, 6, 8, 10), 4
 SIDE = 300
 RAW = 32  # pixels on a side of what Fisher vectors are compared with
 N_FIT, N_DESCRIPTORS = 100, 30_000  # images and descriptors for models whose speed is measured
-SLEEP = 0.05
 LARGE = (3000, 4000)  # pixels of the largest image that a worker is given
 
 Images = list[Path]
@@ -54,7 +53,7 @@ def photos(quick: bool) -> Iterator[Photos]:
     """Photographs under SLENDER_DATA, or else stripes."""
     root = Path(os.environ.get("SLENDER_DATA", "")) / "photos"
     if "SLENDER_DATA" in os.environ and root.is_dir() and not quick:
-        yield _photos(str(root), root)
+        yield _photos("photos", root)
         return
     with tempfile.TemporaryDirectory() as folder:
         n, side = (80, 64) if quick else (400, 200)
@@ -154,7 +153,7 @@ def race_encoding(photos: Photos, K: int, repeats: int, say: Say) -> dict[str, A
     ).fit(photos.train)
     mixture = vectorizer.mixtures_["sift"]
     mean, components = vectorizer.projections_["sift"]
-    pixels = vectorizer._prepared(photos.train[len(photos.train) // 2])
+    pixels = read_image(photos.train[len(photos.train) // 2], SIDE)
     found = np.concatenate([blocks[0].copy() for blocks in vectorizer._blocks(pixels)])
     X = np.ascontiguousarray((sift.textured(found) - mean) @ components.T)
     say(f"encoding {len(X):,} descriptors with {K} Gaussians")

@@ -24,6 +24,7 @@ import naive_fisher as naive
 from slender import FisherVectorizer, SLNDClassifier
 from slender.features import encoding, fisher
 from slender.features.encoding import FisherSums, Mixture
+from slender.features.pixels import prepared
 
 SMALL = {"n_gaussians": 3, "n_components": 8, "scales": (4, 6), "descriptors": 2000}
 
@@ -184,12 +185,11 @@ def test_grey_images_are_images(fitted):
     np.testing.assert_array_equal(fitted.transform(np.stack([grey, grey]))[1], expected)
 
 
-def test_a_large_image_is_shrunk(images):
+def test_a_large_image_is_shrunk():
     pytest.importorskip("PIL")
-    vectorizer = FisherVectorizer(**SMALL, max_size=40, random_state=0).fit(images)
-    assert vectorizer._prepared(texture(200, 100)).shape == (40, 20, 3)
-    assert vectorizer._prepared(texture(3, 500)).shape == (16, 40, 3)  # one patch high
-    assert vectorizer._prepared(texture(40, 30)).shape == (40, 30, 3)
+    for shape, expected in {(200, 100): (40, 20), (3, 500): (16, 40), (40, 30): (40, 30)}.items():
+        assert prepared(texture(*shape), 40, (6, 4)).shape == (*expected, 3)
+        assert prepared(texture(*shape), None, (4,)).shape[0] == max(16, shape[0])
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 300), (15, 15), (16, 16), (17, 23), (300, 2)])
@@ -223,12 +223,13 @@ def test_the_defaults_are_4096_numbers(images):
     assert {*vectorizer.mixtures_} == {"sift", "colour"}
 
 
-def test_only_so_many_images_are_read(images):
-    unreadable = "not-there.jpg"
-    rng = np.random.default_rng(0)
-    chosen = {*rng.permutation(6)[:2].tolist()}
-    some = [image if i in chosen else unreadable for i, image in enumerate(images)]
-    FisherVectorizer(**SMALL, fit_images=2, random_state=0).fit(some)
+def test_only_so_many_images_are_read(images, monkeypatch):
+    read = []
+    monkeypatch.setattr(fisher, "prepared", lambda *image: read.append(1) or prepared(*image))
+    vectorizer = FisherVectorizer(**SMALL, fit_images=2, random_state=0).fit(images)
+    assert len(read) == 2
+    vectorizer.transform(images)
+    assert len(read) == 2 + len(images)
 
 
 # -- classes -------------------------------------------------------------------------------------
@@ -324,8 +325,10 @@ def test_images_that_cannot_be_used_are_refused(images, fitted):
         fitted.transform(images[0])
     with pytest.raises(ValueError, match="a single image was given"):
         fitted.transform("photo.jpg")
-    with pytest.raises(ValueError, match="type float64 and shape"):
+    with pytest.raises(ValueError, match="the image has type float64 and shape"):
         fitted.encode(images[0] / 255)
+    with pytest.raises(ValueError, match="image 1 has type float64"):
+        fitted.transform([images[0], images[0] / 255])
     with pytest.raises(ValueError, match=r"shape \(20, 20, 4\)"):
         fitted.encode(np.zeros((20, 20, 4), np.uint8))
     with pytest.raises(ValueError, match="has no pixels"):
@@ -340,6 +343,8 @@ def test_too_little_to_learn_from_is_an_error():
         FisherVectorizer(**SMALL, random_state=0).fit([flat])
     with pytest.raises(ValueError, match="only 1 different descriptors"):
         FisherVectorizer(**SMALL, channels=("colour",), random_state=0).fit([flat])
+    with pytest.raises(ValueError, match="only 2 different descriptors"):
+        FisherVectorizer(**SMALL, joint=True, random_state=0).fit([flat, flat // 2])
     with pytest.raises(ValueError, match=r"1 sift descriptors .* are too few"):
         FisherVectorizer(**SMALL, random_state=0).fit([texture(16, 16)])
 

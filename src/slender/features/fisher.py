@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from ..estimators.validation import check_choice, check_positive, generator
-from ..extras import need
 from ..rows import one_blas_thread
 from . import colour, sift
 from .colour import MAX_CELL
 from .encoding import FisherSums, Floats, Mixture, Projection, improved
-from .grid import CELLS, bands, large_enough, n_patches
-from .images import read_image
+from .grid import CELLS, bands, n_patches
 from .parallel import each
-from .vocabulary import learn_mixture, learn_projection
+from .pixels import Image, listed, prepared
+from .vocabulary import check_variety, learn_mixture, learn_projection
 
 CHANNELS = {"sift": sift, "colour": colour}
 JOINT = "joint"  # the name of the mixture that all channels share
 SCALES = (4, 6, 8, 10)
 
-Image = str | PathLike[str] | NDArray[np.uint8]
 Blocks = tuple[Floats, ...]  # of the same patches, one array for each channel
 
 
@@ -131,17 +128,11 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, images: Iterable[Image], y: Any = None) -> "FisherVectorizer":
         """Learn PCA and mixtures from descriptors of some of the images."""
         self._check()
-        images = _listed(images)
+        images = listed(images)
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(len(images))[: self.fit_images])
         samples = self._samples([images[i] for i in chosen], rng)
-        for name, X in samples.items():
-            if len(X) < max(self.n_gaussians, self.n_components):
-                raise ValueError(
-                    f"{len(X)} {name} descriptors (of {len(chosen)} images) are too few to learn "
-                    f"n_components={self.n_components} and n_gaussians={self.n_gaussians} from; "
-                    "give more or larger images, a smaller step, or smaller numbers"
-                )
+        self._check_samples(samples, len(chosen))
         # One thread: sums over several are rounded in the order in which they happen to end.
         with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
             self._learn(samples, int(rng.integers(2**31)))
@@ -154,6 +145,17 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tasks = [(image, seed, quota) for image, seed in zip(images, seeds, strict=True)]
         samples = list(each(self._sample, tasks, self.n_jobs, "Sampling", self.progress))
         return self._described(np.concatenate(of) for of in zip(*samples, strict=True))
+
+    def _check_samples(self, samples: dict[str, Floats], n_images: int) -> None:
+        for name, X in samples.items():
+            if len(X) < max(self.n_gaussians, self.n_components):
+                raise ValueError(
+                    f"{len(X)} {name} descriptors (of {n_images} images) are too few to learn "
+                    f"n_components={self.n_components} and n_gaussians={self.n_gaussians} from; "
+                    "give more or larger images, a smaller step, or smaller numbers"
+                )
+        for X in [np.hstack(list(samples.values()))] if self.joint else samples.values():
+            check_variety(X, self.n_gaussians)
 
     def _learn(self, samples: dict[str, Floats], seed: int) -> None:
         projections: dict[str, Projection] = {}
@@ -172,7 +174,7 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _sample(self, task: tuple[Image, int, int]) -> Blocks:
         """Descriptors of `quota` patches of an image, or of all if it has fewer."""
         image, seed, quota = task
-        pixels = self._prepared(image)
+        pixels = prepared(image, self.max_size, self.scales)
         height, width, _ = pixels.shape
         total = n_patches(height, width, self.scales, self.step)
         rng = np.random.default_rng(seed)
@@ -189,7 +191,7 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, images: Iterable[Image]) -> Floats:
         """The Fisher vectors of images, one a row."""
         check_is_fitted(self)
-        images = _listed(images)
+        images = listed(images)
         out = np.empty((len(images), self.n_features_out_), np.float32)
         vectors = each(self._vector, images, self.n_jobs, "Fisher vectors", self.progress)
         for row, vector in zip(out, vectors, strict=True):
@@ -204,7 +206,8 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _vector(self, image: Image) -> Floats:
         sums = {name: FisherSums(mixture) for name, mixture in self.mixtures_.items()}
-        for blocks in self._blocks(self._prepared(image)):
+        pixels = prepared(image, self.max_size, self.scales)
+        for blocks in self._blocks(pixels):
             parts = [(X, self.projections_[name]) for name, X in self._described(blocks).items()]
             groups = [parts] if self.joint else [[part] for part in parts]
             for of_mixture, group in zip(sums.values(), groups, strict=True):
@@ -225,14 +228,6 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if "sift" in named and not self.joint:
             named["sift"] = sift.textured(named["sift"])
         return named
-
-    def _prepared(self, image: Image) -> NDArray[np.uint8]:
-        """An image as it is described: RGB, neither too large nor too small."""
-        if isinstance(image, str | PathLike):
-            pixels = read_image(image, self.max_size)
-        else:
-            pixels = _shrunk(_rgb(image), self.max_size)
-        return np.ascontiguousarray(large_enough(pixels, self.scales))
 
     # -- the model as arrays -----------------------------------------------------------------------
 
@@ -352,42 +347,3 @@ def _parts(
     arrays: Mapping[str, NDArray[Any]], name: str, kind: Any, dtype: type
 ) -> Iterator[NDArray[Any]]:
     return (np.ascontiguousarray(arrays[f"{name}.{part}"], dtype) for part in kind._fields)
-
-
-def _listed(images: Iterable[Image]) -> list[Image]:
-    """Images as a list; an error if they are a single one, or if there are none."""
-    shape: tuple[int, ...] = getattr(images, "shape", (0,))
-    single = len(shape) == 2 or (len(shape) == 3 and shape[2] == 3)
-    if single or isinstance(images, str | PathLike):
-        raise ValueError("a single image was given; give a list of images, here [image]")
-    listed = list(images)
-    if not listed:
-        raise ValueError("there are no images; give a list of at least one path or array")
-    return listed
-
-
-def _rgb(image: Any) -> NDArray[np.uint8]:
-    """An image as (h, w, 3)."""
-    pixels = np.asarray(image)
-    grey = pixels.ndim == 2
-    if pixels.dtype != np.uint8 or not (grey or (pixels.ndim == 3 and pixels.shape[2] == 3)):
-        raise ValueError(
-            f"an image of type {pixels.dtype} and shape {pixels.shape} was given; "
-            "give uint8 arrays (h, w, 3) of RGB or (h, w) of grey values, or paths"
-        )
-    if pixels.size == 0:
-        raise ValueError(f"an image of shape {pixels.shape} has no pixels; remove it")
-    return np.repeat(pixels[:, :, None], 3, axis=2) if grey else pixels
-
-
-def _shrunk(image: NDArray[np.uint8], max_size: int | None) -> NDArray[np.uint8]:
-    """As read_image does, but for JPEG's own shrinking."""
-    longest = max(image.shape[:2])
-    if max_size is None or longest <= max_size:
-        return image
-    height, width = (max(1, round(side * max_size / longest)) for side in image.shape[:2])
-    Image = need("PIL.Image", "shrinking images")
-    smaller = Image.fromarray(np.ascontiguousarray(image)).resize(
-        (width, height), Image.Resampling.BILINEAR, reducing_gap=2.0
-    )
-    return np.asarray(smaller)

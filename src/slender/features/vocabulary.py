@@ -28,14 +28,21 @@ def learn_projection(X: Floats, n_components: int, seed: int) -> Projection:
     return Projection(*(np.ascontiguousarray(a, np.float32) for a in (pca.mean_, components)))
 
 
+def check_variety(X: Floats, n_gaussians: int) -> None:
+    """Raise an error if there are fewer different rows than Gaussians."""
+    seen = set()
+    for row in X:  # few, if all is well
+        seen.add(row.tobytes())
+        if len(seen) == n_gaussians:
+            return
+    raise ValueError(
+        f"the sampled patches have only {len(seen)} different descriptors, too few for "
+        f"n_gaussians={n_gaussians}; give images with more texture, or fewer Gaussians"
+    )
+
+
 def learn_mixture(Z: Floats, n_gaussians: int, seed: int) -> Mixture:
     """A mixture fitted by EM from k-means; one that has not converged will do."""
-    distinct = len(np.unique(Z[:, 0]))
-    if distinct < n_gaussians:
-        raise ValueError(
-            f"the sampled patches have only {distinct} different descriptors, too few for "
-            f"n_gaussians={n_gaussians}; give images with more texture, or fewer Gaussians"
-        )
     gmm = GaussianMixture(
         n_gaussians,
         covariance_type="diag",
