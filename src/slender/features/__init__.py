@@ -1,1 +1,1 @@
-"""From images to vectors: patches on a grid, their descriptors, and Fisher vectors."""
+"""From images to vectors: Fisher vectors of patches, or a network in an ONNX file."""
