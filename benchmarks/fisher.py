@@ -11,6 +11,7 @@ or generated stripes where there are none.  Everything but the accuracy is measu
 """
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ PARTS = ("sift", "encoding", "images", "memory", "accuracy")
 GAUSSIANS = (16, 256)
 N_IMAGES, QUICK_IMAGES = 60, 4
 MEMORY_ALLOWED = 600 * 10**6  # bytes of a worker, all that it has
+NEEDS = {"sift": ("cv2", "opencv-python-headless"), "encoding": ("skimage", "scikit-image")}
 PACKAGES = ("opencv-python-headless", "scikit-image", "scikit-learn", "pillow")
 
 
@@ -124,6 +126,9 @@ def main(
             "accuracy": accuracy_lines,
         }
         for part in chosen:
+            if part in NEEDS and find_spec(NEEDS[part][0]) is None:
+                command.show(f"{part} is skipped: pip install {NEEDS[part][1]}")
+                continue
             with machine.Neighbours() as others:
                 found = work[part]()
             results[part] = {"others": others.cores, "found": found}
