@@ -183,7 +183,7 @@ def _pair(name: str, value: Any) -> tuple[int, int]:
 
 def _three(name: str, value: Any) -> tuple[float, ...]:
     """One number for all channels, or one for each."""
-    values = list(value) if isinstance(value, list | tuple | np.ndarray) else [value] * CHANNELS
+    values = list(value) if isinstance(value, list | tuple) else [value] * CHANNELS
     if len(values) == CHANNELS and all(isinstance(v, int | float) for v in values):
         return tuple(float(v) for v in values)
     raise ValueError(f"{name}={value!r} must be three numbers, for red, green and blue")
