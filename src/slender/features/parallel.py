@@ -1,14 +1,20 @@
 """The same work on each of many images, in several processes, with a progress bar."""
 
+import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from ..rows import one_blas_thread
 
+WATCH_SECONDS = 1.0  # between two looks whether the parent is there
 TASKS_AT_ONCE = 8  # that are sent to a process together with the model
 
 Task = TypeVar("Task")
@@ -42,13 +48,35 @@ def _done(
         return
     with parallel_config("loky", inner_max_num_threads=1):
         parallel = Parallel(n_jobs=jobs, return_as="generator")
-        yield from parallel(delayed(_work)(work, part) for part in parts)
+        yield from parallel(delayed(_work_there)(work, part) for part in parts)
 
 
 def _work(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
     """On one thread, here as in other processes: results do not depend on where they are made."""
     with one_blas_thread():
         return [work(task) for task in tasks]
+
+
+def _work_there(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    """In another process."""
+    settle()
+    return _work(work, tasks)
+
+
+@cache
+def settle() -> None:
+    """Let this process end when its parent does, also if that is killed.
+
+    Ctrl-C reaches both; only the parent handles it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _leave_with(parent: int) -> None:
+    while os.getppid() == parent:  # the children of a killed process get another parent
+        time.sleep(WATCH_SECONDS)
+    os._exit(1)
 
 
 @contextmanager

@@ -6,12 +6,7 @@ depends on which images it sees together.
 """
 
 import copy
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +16,10 @@ from numpy.typing import NDArray
 from ..storage import FileError
 from .folder import Skips
 from .images import BadImageError, read_image
+from .parallel import settle
 
 CHUNK = 16  # files, of an encoder that has no `batch_size`
 ONE_THREAD = {"inner_max_num_threads": 1}  # of BLAS, in each process
-WATCH_SECONDS = 1.0
 
 Advance = Callable[[int, int], object]  # is told how many files are done, and of how many
 
@@ -137,22 +132,7 @@ def _one_by_one(
     return np.concatenate(rows), skipped
 
 
-# -- other processes -------------------------------------------------------------------------------
-
-
 def _encode_there(encoder: Any, files: Sequence[Path], first: int) -> Encoded:
+    """In another process."""
     settle()
     return _encode(encoder, files, first)
-
-
-@cache
-def settle() -> None:
-    """In another process: Ctrl-C is the first one's business, and nobody outlives it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
-
-
-def _leave_with(parent: int) -> None:
-    while os.getppid() == parent:  # of a process that was killed, another one takes the children
-        time.sleep(WATCH_SECONDS)
-    os._exit(1)
