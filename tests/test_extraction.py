@@ -300,7 +300,7 @@ def test_the_command_killed_at_random_points(tmp_path, network):
     """Some times, and given again until it ends by itself; SLENDER_KILLS=20 takes minutes."""
     images = photographs(tmp_path / "images", 20, side=100)
     spoil(images)
-    small = "--n-gaussians 4 --n-components 16 --descriptors 5000 -q"
+    small = "--n-gaussians 4 --n-components 16 --descriptors 5000 --jobs 1 -q"
 
     def command(out):
         words = f"extract {images} --out {out} {small}"
