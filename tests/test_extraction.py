@@ -479,11 +479,36 @@ def test_processes_end_with_the_one_that_started_them(tmp_path, images):
         workers = {int(word) for word in killed.stdout.readline().split()}
         assert killed.wait(timeout=60) == -9
     assert len(workers) == 2
+    assert all_end(workers)
+
+
+def test_a_process_whose_parent_is_gone_ends_with_its_first_task():
+    """It was killed while this one started, or while the task was on its way."""
+    script = (
+        "import os, time\n"
+        "from slender.features.parallel import settle\n"
+        "parent = os.getpid()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    while os.getppid() == parent:\n        time.sleep(0.01)\n"
+        "    settle(parent)\n"
+        "    time.sleep(60)\n"
+        "print(child, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:
+        child = int(parent.stdout.readline())
+        assert parent.wait(timeout=60) == 0
+    assert all_end({child})
+
+
+def all_end(processes):
+    """Soon."""
     deadline = time.monotonic() + 20
-    while workers and time.monotonic() < deadline:
-        workers = {pid for pid in workers if runs(pid)}
+    while processes and time.monotonic() < deadline:
+        processes = {pid for pid in processes if runs(pid)}
         time.sleep(0.1)
-    assert not workers
+    return not processes
 
 
 def runs(pid):

@@ -48,7 +48,8 @@ def _done(
         return
     with parallel_config("loky", inner_max_num_threads=1):
         parallel = Parallel(n_jobs=jobs, return_as="generator")
-        yield from parallel(delayed(_work_there)(work, part) for part in parts)
+        here = os.getpid()
+        yield from parallel(delayed(_work_there)(here, work, part) for part in parts)
 
 
 def _work(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
@@ -57,20 +58,20 @@ def _work(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]
         return [work(task) for task in tasks]
 
 
-def _work_there(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+def _work_there(parent: int, work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
     """In another process."""
-    settle()
+    settle(parent)
     return _work(work, tasks)
 
 
 @cache
-def settle() -> None:
-    """Let this process end when its parent does, also if that is killed.
+def settle(parent: int) -> None:
+    """Let this process end when its parent does, also if that is killed, or has been already.
 
     Ctrl-C reaches both; only the parent handles it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 
 
 def _leave_with(parent: int) -> None:

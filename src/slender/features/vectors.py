@@ -6,7 +6,9 @@ depends on which images it sees together.
 """
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +50,7 @@ def each_chunk(
     from joblib import Parallel, delayed, parallel_config  # noqa: PLC0415  (slow to import)
 
     threads = getattr(encoder, "workers", "processes") == "threads"
-    work = _encode if threads else _encode_there
+    work = _encode if threads else partial(_encode_there, os.getpid())
     config = {"backend": "threading"} if threads else {"backend": "loky", **ONE_THREAD}
     with parallel_config(**config):
         parallel = Parallel(n_jobs=jobs, return_as="generator")
@@ -132,7 +134,7 @@ def _one_by_one(
     return np.concatenate(rows), skipped
 
 
-def _encode_there(encoder: Any, files: Sequence[Path], first: int) -> Encoded:
+def _encode_there(parent: int, encoder: Any, files: Sequence[Path], first: int) -> Encoded:
     """In another process."""
-    settle()
+    settle(parent)
     return _encode(encoder, files, first)
