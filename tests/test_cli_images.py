@@ -290,7 +290,7 @@ def test_bad_files_in_predict_and_score(here, slender):
         ("predict vectors X_test.npy X_test.npy", ["takes one matrix, not 2 files"]),
         ("predict vectors test", ["test: is a folder"]),
         ("predict model X_test.npy", ["X_test.npy: not an image"]),
-        ("export model --to torch --out m.safetensors", ["Pipeline"]),
+        ("export model --to torch --out m.safetensors", ["model takes images", "slender extract"]),
     ],
 )
 def test_commands_refuse(here, slender, words, parts):

@@ -24,13 +24,18 @@ def export(
     """Write a model for ONNX, scikit-learn or torch."""
     from ..export.files import check_target, write
     from ..export.scoring import linear
-    from ..model import load_model
+    from ..model import load_model, parts_of
 
     check_target(to, out)
     check_outputs(out, json)
     if out.exists() and out.resolve() == model.resolve():
         raise ValueError(f"--out {out} is the model itself; name another file")
-    fitted = load_model(model)
+    encoder, fitted = parts_of(load_model(model))
+    if encoder is not None:
+        raise ValueError(
+            f"{model} takes images, and an encoder of images cannot be exported; export a model "
+            "fitted to a folder of slender extract"
+        )
     form = linear(fitted)
     write(fitted, to, out)
     results: dict[str, Any] = {
