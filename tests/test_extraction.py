@@ -26,7 +26,7 @@ from slender.features.extraction import extract
 from slender.features.folder import Rows, line_of
 from slender.features.images import BadImageError, find_images
 from slender.features.onnx import OnnxEncoder
-from slender.features.vectors import encode_files
+from slender.features.vectors import each_chunk, encode_files
 from slender.files import read_dataset
 from slender.registry import ENCODERS
 from slender.storage import FileError
@@ -464,6 +464,16 @@ def test_in_memory_it_is_the_same(tmp_path, images, network):
     assert np.array_equal(X, np.load(tmp_path / "out" / "X.npy"))
     assert told[-1] == (len(files), len(files))
     assert len(bad) == len(bad_files())
+
+
+def test_nobody_needs_to_wait_for_the_last_chunk(network, images):
+    """joblib would warn of results that are not used."""
+    files = find_images(images).files
+    encoder = network(batch_size=1).fit()
+    chunks = each_chunk(encoder, files * 10, 2)
+    next(chunks)
+    time.sleep(0.5)
+    chunks.close()
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path, images):

@@ -5,7 +5,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
@@ -49,7 +50,18 @@ def _done(
     with parallel_config("loky", inner_max_num_threads=1):
         parallel = Parallel(n_jobs=jobs, return_as="generator")
         here = os.getpid()
-        yield from parallel(delayed(_work_there)(here, work, part) for part in parts)
+        yield from closing(parallel(delayed(_work_there)(here, work, part) for part in parts))
+
+
+def closing(results: Generator[Result, None, None]) -> Iterator[Result]:
+    """The results of joblib; without its warning if the caller stops before the last one."""
+    try:
+        for result in results:  # noqa: UP028  (`yield from` would close them outside of `finally`)
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
 
 
 def _work(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:

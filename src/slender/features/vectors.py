@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..storage import FileError
 from .folder import Skips
 from .images import BadImageError, read_image
-from .parallel import settle
+from .parallel import closing, settle
 
 CHUNK = 16  # files, of an encoder that has no `batch_size`
 ONE_THREAD = {"inner_max_num_threads": 1}  # of BLAS, in each process
@@ -54,7 +54,8 @@ def each_chunk(
     config = {"backend": "threading"} if threads else {"backend": "loky", **ONE_THREAD}
     with parallel_config(**config):
         parallel = Parallel(n_jobs=jobs, return_as="generator")
-        yield from parallel(delayed(work)(alone, files[lo : lo + size], lo) for lo in starts)
+        tasks = (delayed(work)(alone, files[lo : lo + size], lo) for lo in starts)
+        yield from closing(parallel(tasks))
 
 
 def encode_files(
