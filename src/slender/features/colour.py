@@ -37,7 +37,7 @@ def descriptors(image: NDArray[np.uint8], grids: Sequence[Grid]) -> Iterator[Flo
         _cells(sums, rows, columns, grid.cell, cells)
         for own in grid.pieces():
             out = scratch("colour", (len(own) * len(grid.columns.own), SIZE))
-            _gather(cells.view(np.float64), own, grid.columns.own, out.view(np.float64))
+            grid.gather(cells, own, out)
             yield out
 
 
@@ -84,18 +84,3 @@ def _cells(sums, rows, columns, cell, out):  # type: ignore[no-untyped-def]
 def _over(top, bottom, left, right, k):  # type: ignore[no-untyped-def]
     """A sum over a cell, from its corners."""
     return np.int64(np.uint32(bottom[right, k] - bottom[left, k] - top[right, k] + top[left, k]))
-
-
-@kernel()
-def _gather(cells, rows, columns, out):  # type: ignore[no-untyped-def]
-    """The cells of each patch, one after another; two numbers are moved as one."""
-    half = MOMENTS // 2
-    n = len(columns)
-    for i in range(len(rows)):
-        for j in range(n):
-            target = out[i * n + j]
-            for r in range(CELLS):
-                for c in range(CELLS):
-                    cell = cells[rows[i, r], columns[j, c]]
-                    for k in range(half):
-                        target[(r * CELLS + c) * half + k] = cell[k]

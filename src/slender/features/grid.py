@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import kernel
+
 CELLS = 4  # on each side of a patch
 BAND_PIXELS = 2**17  # of a band without its margins: 4 MB of orientation planes
 PIECE = 1024  # patches described at a time: their descriptors stay in a core's cache
@@ -44,6 +46,24 @@ class Grid(NamedTuple):
         high = max(1, PIECE // len(self.columns.own))
         for low in range(0, len(self.rows.own), high):
             yield self.rows.own[low : low + high]
+
+    def gather(
+        self,
+        cells: NDArray[np.float32],
+        rows: Places,
+        out: NDArray[np.float32],
+        turned: bool = False,
+    ) -> None:
+        """out = the cells of each patch of a piece, one after another.
+
+        `cells` is (cell rows, cell columns, an even number of values); with `turned` columns come
+        first.
+        """
+        half = cells.shape[2] // 2  # two values are moved as one
+        along = half * cells.shape[1]
+        down, right = (half, along) if turned else (along, half)
+        flat, target = cells.view(np.float64).ravel(), out.view(np.float64)
+        _gather(flat, down * rows, right * self.columns.own, (0,) * half, target)
 
 
 class Band(NamedTuple):
@@ -111,3 +131,17 @@ def large_enough(image: NDArray[np.uint8], scales: Sequence[int]) -> NDArray[np.
     if not any(missing):
         return image
     return np.pad(image, [*((m // 2, m - m // 2) for m in missing), (0, 0)], mode="edge")
+
+
+@kernel()
+def _gather(cells, rows, columns, like, out):  # type: ignore[no-untyped-def]
+    """A cell starts at rows[i, r] + columns[j, c]; `like` is as long: the compiler knows tuples."""
+    width, n = len(like), len(columns)
+    for i in range(len(rows)):
+        for j in range(n):
+            target = out[i * n + j]
+            for r in range(CELLS):
+                for c in range(CELLS):
+                    first = rows[i, r] + columns[j, c]
+                    for k in range(width):
+                        target[(r * CELLS + c) * width + k] = cells[first + k]

@@ -67,7 +67,7 @@ def descriptors(image: NDArray[np.uint8], grids: Sequence[Grid]) -> Iterator[Flo
         cells = _cells(_planes_of(grey, grid.cell), grid)
         for rows in grid.pieces():
             out = scratch("sift", (len(rows) * len(grid.columns.own), SIZE))
-            _gather(_pairs(cells), rows, grid.columns.own, _pairs(out))
+            grid.gather(cells, rows, out, turned=True)
             _normalise(out, window(), CONTRAST)
             yield out
 
@@ -226,21 +226,6 @@ def _turn(A, out):  # type: ignore[no-untyped-def]
         for x in range(A.shape[1]):
             for k in range(ORIENTATIONS // 2):
                 out[x, y, k] = A[y, x, k]
-
-
-@kernel()
-def _gather(cells, rows, columns, out):  # type: ignore[no-untyped-def]
-    """The cells of each patch, one after another."""
-    half = ORIENTATIONS // 2
-    n = len(columns)
-    for i in range(len(rows)):
-        for j in range(n):
-            target = out[i * n + j]
-            for r in range(CELLS):
-                for c in range(CELLS):
-                    cell = cells[columns[j, c], rows[i, r]]
-                    for k in range(half):
-                        target[(r * CELLS + c) * half + k] = cell[k]
 
 
 @kernel(fastmath=FAST, error_model="numpy")
