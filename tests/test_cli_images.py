@@ -19,9 +19,9 @@ from processes import SLENDER
 from slender import LogisticClassifier, SLNDClassifier, load_model, save_model
 from slender.features.images import find_images
 from slender.features.onnx import OnnxEncoder
-from slender.model import FORMAT, _digest, _read
+from slender.model import FORMAT, _read
 from slender.registry import ENCODERS
-from slender.storage import FileError
+from slender.storage import FileError, checksum
 
 CLASSES = ("ant", "bee", "cat, big")
 SMALL = "--n-gaussians 2 --n-components 8 --scales 4 --step 8 --descriptors 2000"
@@ -384,7 +384,7 @@ def test_a_damaged_pipeline_is_refused(here):
         document, tensors = json.loads(text), dict(arrays)
         change(document, tensors)
         changed = json.dumps(document)
-        save_file(tensors, "bad", {FORMAT: changed, "sha256": _digest(changed, tensors)})
+        save_file(tensors, "bad", {FORMAT: changed, "sha256": checksum(changed, tensors)})
         with pytest.raises(FileError, match=said):
             load_model("bad")
 

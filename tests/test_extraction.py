@@ -23,7 +23,7 @@ from processes import SLENDER
 from slender.features import folder as output
 from slender.features.encoders import load_encoder, save_encoder
 from slender.features.extraction import extract
-from slender.features.folder import Rows, line_of
+from slender.features.folder import VectorFile, line_of
 from slender.features.images import BadImageError, find_images
 from slender.features.onnx import OnnxEncoder
 from slender.features.vectors import each_chunk, encode_files
@@ -256,7 +256,7 @@ def test_an_encoder_file_that_cannot_be_used(tmp_path, network):
 def stop_after(monkeypatch, chunks):
     """As if somebody had pressed Ctrl-C when so many chunks are on disk."""
     monkeypatch.setattr(output, "WAIT_SECONDS", 0.0)
-    append, done = Rows.append, []
+    append, done = VectorFile.append, []
 
     def counted(self, *chunk):
         if len(done) == chunks:
@@ -264,7 +264,7 @@ def stop_after(monkeypatch, chunks):
         done.append(1)
         append(self, *chunk)
 
-    monkeypatch.setattr(Rows, "append", counted)
+    monkeypatch.setattr(VectorFile, "append", counted)
 
 
 @pytest.mark.parametrize("chunks", range(4))
@@ -336,7 +336,7 @@ def test_files_that_a_crash_has_cut(tmp_path_factory, monkeypatch, data):
     monkeypatch.setattr(os, "fsync", lambda file: None)
     rng = np.random.default_rng(data.draw(st.integers(0, 9)))
     chunks = [rng.standard_normal((n, 3)).astype(np.float32) for n in (2, 0, 3, 1, 4)]
-    rows = Rows(folder, "float32", 3)
+    rows = VectorFile(folder, "float32", 3)
     for place, chunk in enumerate(chunks):
         rows.append(chunk, len(chunk) + 1, [(place, "bad")])
     rows.close()
@@ -345,7 +345,7 @@ def test_files_that_a_crash_has_cut(tmp_path_factory, monkeypatch, data):
         os.truncate(folder / name, data.draw(st.integers(0, size)))
     with (folder / "progress.jsonl").open("ab") as file:
         file.write(data.draw(st.sampled_from([b"", b"\0" * 9, b"0\n", b"{}\n", b"[1]\n", b"\xff"])))
-    rows = Rows(folder, "float32", 3)
+    rows = VectorFile(folder, "float32", 3)
     done = len(rows.skipped)
     assert rows.skipped == [(place, "bad") for place in range(done)]
     for place, chunk in enumerate(chunks[done:], start=done):
@@ -482,7 +482,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path, images):
         "import os, time\n"
         "from slender.features.parallel import each\n"
         "def work(task):\n    time.sleep(0.3)\n    return os.getpid()\n"
-        "print(*each(work, range(16), 2, '', False), flush=True)\n"
+        "print(*each(work, range(16), 2), flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as killed:
@@ -496,12 +496,12 @@ def test_a_process_whose_parent_is_gone_ends_with_its_first_task():
     """It was killed while this one started, or while the task was on its way."""
     script = (
         "import os, time\n"
-        "from slender.features.parallel import settle\n"
+        "from slender.features.parallel import _settle\n"
         "parent = os.getpid()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    while os.getppid() == parent:\n        time.sleep(0.01)\n"
-        "    settle(parent)\n"
+        "    _settle(parent)\n"
         "    time.sleep(60)\n"
         "print(child, flush=True)\n"
         "os._exit(0)\n"

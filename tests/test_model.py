@@ -301,14 +301,14 @@ FORGED = {
 
 def forge(path, change):
     """The same file with another document or other tensors, and a checksum that fits."""
-    from slender.model import _digest
+    from slender.storage import checksum
 
     with safe_open(path, "numpy") as file:
         document = json.loads(file.metadata()[FORMAT])
     arrays = load_file(path)
     change(document, arrays)
     text = json.dumps(document)
-    save_file(arrays, path, {FORMAT: text, "sha256": _digest(text, arrays)})
+    save_file(arrays, path, {FORMAT: text, "sha256": checksum(text, arrays)})
 
 
 @pytest.mark.parametrize("name", FORGED)
@@ -331,12 +331,12 @@ def test_parts_that_do_not_belong_together(saved, name):
 
 @pytest.mark.parametrize("depth", [300, 100_000])
 def test_a_document_nested_too_deeply(saved, depth):
-    from slender.model import _digest
+    from slender.storage import checksum
 
     arrays = load_file(saved)
     text = '{"version": 1, "estimator": "SLNDClassifier", "params": {"step": DEEP}}'
     text = text.replace("DEEP", "[" * depth + "]" * depth)
-    save_file(arrays, saved, {FORMAT: text, "sha256": _digest(text, arrays)})
+    save_file(arrays, saved, {FORMAT: text, "sha256": checksum(text, arrays)})
     with pytest.raises(FileError, match="cannot be read as a model"):
         load_model(saved)
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .features.folder import CLASSES, JOB, X_FILE, Y_FILE
 from .storage import (
     FileError,
     PathLike,
@@ -121,22 +122,22 @@ def read_dataset(
 
 def is_extraction(folder: Path) -> bool:
     """Is this a folder that `slender extract` wrote, or is writing?"""
-    return (folder / "extraction.json").is_file()
+    return (folder / JOB).is_file()
 
 
 def _read_extraction(folder: Path) -> tuple[Any, NDArray[Any]]:
     """Vectors of images, and the names of their classes."""
-    if not (folder / "X.npy").is_file():
+    if not (folder / X_FILE).is_file():
         raise FileError(f"{folder}: is not complete; give its `slender extract` command once more")
-    if not (folder / "y.npy").is_file():
+    if not (folder / Y_FILE).is_file():
         raise FileError(f"{folder}: has no y.npy: its images had no folder for each class")
-    path = folder / "classes.json"
+    path = folder / CLASSES
     try:
         names = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=str)
-        y = names[read_labels(folder / "y.npy")]
+        y = names[read_labels(folder / Y_FILE)]
     except (OSError, ValueError, IndexError) as error:
         raise unreadable(path, "a list of the classes in y.npy", error) from error
-    return read_matrix(folder / "X.npy"), y
+    return read_matrix(folder / X_FILE), y
 
 
 def _check_folder(folder: Path, part: str, *files: Path) -> None:

@@ -21,7 +21,6 @@ document with one more entry; the encoder's tensors are those whose names begin 
 checksum is not trusted: the parts of a file are checked for consistency too.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 from . import __version__
 from .features.encoders import describe, restore
 from .registry import ESTIMATORS
-from .storage import FileError, PathLike, plain_file, write_whole
+from .storage import FileError, PathLike, checksum, plain_file, write_whole
 
 FORMAT = "slender-model"
 VERSION = 3
@@ -78,7 +77,7 @@ def save_model(model: Any, path: PathLike) -> None:
         document["pipeline"] = {"steps": [step for step, _ in model.steps], **inner}
         arrays |= {INNER + key: tensor for key, tensor in tensors.items()}
     text = json.dumps(document)
-    metadata = {FORMAT: text, "sha256": _digest(text, arrays)}
+    metadata = {FORMAT: text, "sha256": checksum(text, arrays)}
     content = save(arrays, metadata)
     write_whole(path, lambda temporary: temporary.write_bytes(content))
 
@@ -279,14 +278,6 @@ def _read(path: Path) -> tuple[str, Arrays]:
             f"{path}: a safetensors file, but not a slender model; "
             "models are written by `slender fit` or slender.save_model"
         )
-    if metadata.get("sha256") != _digest(metadata[FORMAT], arrays):
+    if metadata.get("sha256") != checksum(metadata[FORMAT], arrays):
         raise FileError(f"{path}: a damaged slender model (checksum differs); copy or fit it again")
     return metadata[FORMAT], arrays
-
-
-def _digest(text: str, arrays: Arrays) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

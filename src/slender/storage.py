@@ -2,10 +2,11 @@
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,15 @@ def mapped_tensor(path: Path, offset: int, name: str, entry: dict[str, Any]) -> 
 
 
 # -- writing ---------------------------------------------------------------------------------------
+
+
+def checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Of a document and its arrays, with their names, dtypes and shapes."""
+    digest = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def check_writable(path: PathLike) -> Path:

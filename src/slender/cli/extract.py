@@ -128,7 +128,7 @@ def extract(
 def _found(images: str, part: str | None, data_dir: Path | None) -> tuple[Path, Any]:
     """The folder of images; of a data set, which files are meant and their classes."""
     from ..datasets import is_name, load_images, parts_of
-    from ..features.images import Found
+    from ..features.images import ImageFiles
 
     if part not in (None, "train", "test"):
         raise ValueError(f"--part {part} is not one of train, test")
@@ -136,7 +136,7 @@ def _found(images: str, part: str | None, data_dir: Path | None) -> tuple[Path, 
         data = load_images(images, data_dir)
         files, y = data[2:4] if part == "test" else data[:2]
         folder = Path(os.path.commonpath([path.parent for path in files]))
-        return folder, Found(files, [data.classes[k] for k in y], data.classes, [])
+        return folder, ImageFiles(files, [data.classes[k] for k in y], data.classes, [])
     folder = Path(images)
     parts = parts_of(folder) if folder.is_dir() else None
     if parts is not None and part is not None:

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..features.images import find_images
 from ..storage import FileError, PathLike
 from .images import ImageSet
 from .known import Archive, MissingDataError, Size
-from .trees import ImageTree, Members, Tree, folders_in, images_below, images_in
+from .trees import ImageTree, Members, Tree, folders_in, images_in, is_image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +101,13 @@ def parts_of(folder: Path) -> tuple[str, str] | None:
 
 
 def _classes(folder: Path) -> Tree:
-    named = {
-        each.name: Members(Path(each.path), images_below(each.path)) for each in folders_in(folder)
-    }
-    return {name: of for name, of in named.items() if of.files}
+    """The images below each folder in this one."""
+    tree: Tree = {}
+    for path in find_images(folder).files:
+        name, *below = path.relative_to(folder).parts
+        if below and is_image(path.name):
+            tree.setdefault(name, Members(folder / name, [])).files.append("/".join(below))
+    return tree
 
 
 def holds_images(path: PathLike) -> bool:

@@ -132,19 +132,3 @@ def _entries(folder: PathLike) -> list[os.DirEntry[str]]:
             return sorted(entries, key=lambda each: each.name)
     except OSError as error:
         raise FileError(f"{folder}: cannot be read ({error.strerror}); check the path") from error
-
-
-def images_below(folder: PathLike) -> list[str]:
-    """Paths of the images in this folder and below it; links are followed, but never in a loop."""
-    start = os.path.realpath(folder)
-    found, entered = [], set()
-    for here, below, names in os.walk(folder, followlinks=True):
-        real = os.path.realpath(here)
-        if real in entered or start.startswith(f"{real}{os.sep}"):  # seen, or above the start
-            below.clear()
-            continue
-        entered.add(real)
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        inner = os.path.relpath(here, folder)
-        found += [os.path.normpath(os.path.join(inner, name)) for name in names if is_image(name)]
-    return sorted(found)

@@ -1,6 +1,5 @@
 """Fitted encoders in files: settings as JSON, arrays as tensors of a safetensors file."""
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..registry import ENCODERS
-from ..storage import FileError, PathLike, plain_file, write_whole
+from ..storage import FileError, PathLike, checksum, plain_file, write_whole
 
 FORMAT = "slender-features"
 VERSION = 1
@@ -100,11 +99,7 @@ def _without_version(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest(document: Mapping[str, Any], arrays: Arrays) -> str:
-    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    return checksum(json.dumps(document, sort_keys=True), arrays)
 
 
 def _plain(value: Any) -> Any:

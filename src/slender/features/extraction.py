@@ -37,14 +37,14 @@ from .folder import (
     PROGRESS,
     TEMPORARY,
     X_FILE,
-    Rows,
     Skips,
+    VectorFile,
     line_of,
     read_skipped,
     write_json,
     write_lists,
 )
-from .images import BadImageError, Found, find_images
+from .images import BadImageError, ImageFiles, find_images
 from .vectors import Advance, each_chunk, fit_encoder
 
 DTYPES = ("float32", "float16")
@@ -73,7 +73,7 @@ def extract(
     strict: bool = False,
     n_jobs: int = 1,
     advance: Advance = lambda done, total: None,
-    found: Found | None = None,
+    found: ImageFiles | None = None,
 ) -> Extraction:
     """Write the vectors of the images below a folder into another folder, or go on with that.
 
@@ -103,7 +103,7 @@ def extract(
         fitted = _fitted(out, encoder, like, found.files, n_jobs)
         write_json(out / CLASSES, classes)
         fit_end = perf_counter()
-        rows = Rows(out, dtype, fitted.n_features_out_)
+        rows = VectorFile(out, dtype, fitted.n_features_out_)
         try:
             before = rows.images
             _encode_rest(rows, fitted, found.files, n_jobs, strict, advance)
@@ -123,7 +123,7 @@ def extract(
 
 
 def _encode_rest(
-    rows: Rows, encoder: Any, files: list[Path], n_jobs: int, strict: bool, advance: Advance
+    rows: VectorFile, encoder: Any, files: list[Path], n_jobs: int, strict: bool, advance: Advance
 ) -> None:
     def refuse(skipped: Skips) -> None:
         if strict and skipped:
@@ -139,7 +139,7 @@ def _encode_rest(
 
 
 def _finish(
-    rows: Rows, out: Path, root: Path, found: Found, classes: list[str]
+    rows: VectorFile, out: Path, root: Path, found: ImageFiles, classes: list[str]
 ) -> list[tuple[str, str]]:
     """Write what is beside the rows, then complete them; the skipped files."""
     bad = [(found.files[place], reason) for place, reason in rows.skipped]
@@ -182,7 +182,7 @@ def _fitted(out: Path, encoder: Any, like: PathLike | None, files: list[Path], n
     return load_encoder(out / ENCODER)
 
 
-def _classes(found: Found, like: PathLike | None) -> list[str]:
+def _classes(found: ImageFiles, like: PathLike | None) -> list[str]:
     """The names of classes, in the order of their numbers."""
     if like is None:
         return found.classes
@@ -235,7 +235,7 @@ def _own(out: Path) -> Iterator[None]:
 
 
 def _job(
-    root: Path, found: Found, encoder: Any, like: PathLike | None, dtype: str
+    root: Path, found: ImageFiles, encoder: Any, like: PathLike | None, dtype: str
 ) -> dict[str, Any]:
     """All that the output depends on."""
     listed = hashlib.sha256()

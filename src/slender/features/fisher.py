@@ -1,6 +1,6 @@
 """FisherVectorizer: a scikit-learn transformer from images to Fisher vectors."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -23,6 +23,7 @@ from .vocabulary import check_variety, learn_mixture, learn_projection
 CHANNELS = {"sift": sift, "colour": colour}
 JOINT = "joint"  # the name of the mixture that all channels share
 SCALES = (4, 6, 8, 10)
+AT_ONCE = 8  # images that are sent to a process together with the model
 
 Blocks = tuple[Floats, ...]  # of the same patches, one array for each channel
 
@@ -143,7 +144,7 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         quota = -(-self.descriptors // len(images))
         seeds = rng.integers(2**63, size=len(images))  # one each: neither order nor processes count
         tasks = [(image, seed, quota) for image, seed in zip(images, seeds, strict=True)]
-        samples = list(each(self._sample, tasks, self.n_jobs, "Sampling", self.progress))
+        samples = list(self._each(self._sample, tasks, "Sampling"))
         return self._described(np.concatenate(of) for of in zip(*samples, strict=True))
 
     def _check_samples(self, samples: dict[str, Floats], n_images: int) -> None:
@@ -193,10 +194,14 @@ class FisherVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         images = listed(images)
         out = np.empty((len(images), self.n_features_out_), np.float32)
-        vectors = each(self._vector, images, self.n_jobs, "Fisher vectors", self.progress)
+        vectors = self._each(self._vector, images, "Fisher vectors")
         for row, vector in zip(out, vectors, strict=True):
             row[:] = vector
         return out
+
+    def _each(self, work: Callable[[Any], Any], tasks: list[Any], title: str) -> Iterator[Any]:
+        shown = title if self.progress else None
+        return each(work, tasks, self.n_jobs, at_once=AT_ONCE, title=shown)
 
     def encode(self, image: NDArray[np.uint8]) -> Floats:
         """The Fisher vector of one image."""

@@ -31,7 +31,7 @@ WAIT_SECONDS = 1.0  # the work that a killed run may lose
 Skips = list[tuple[int, str]]  # place among the files, and why
 
 
-class Rows:
+class VectorFile:
     """The rows of the chunks that are done, and how many more there are to come."""
 
     def __init__(self, folder: Path, dtype: Any, width: int) -> None:

@@ -54,7 +54,7 @@ class BadImageError(ValueError):
         return f"{self.path}: {self.reason}"
 
 
-class Found(NamedTuple):
+class ImageFiles(NamedTuple):
     """The files below a folder that may be images."""
 
     files: list[Path]
@@ -135,9 +135,7 @@ def _read(path: Path, file: IO[bytes], max_size: int | None) -> NDArray[np.uint8
         image.load()
         orientation = _orientation(image)
         image = _as_rgb(path, image)
-        if max_size is not None and max(image.size) > max_size:
-            smaller = _within(image.size, max_size)
-            image = image.resize(smaller, Image.Resampling.BILINEAR, reducing_gap=2.0)
+        image = shrunk(image, max_size)
         if orientation in UPRIGHT:
             image = image.transpose(Image.Transpose[UPRIGHT[orientation]])
         return np.array(image)
@@ -170,6 +168,15 @@ def _opened(path: Path, file: IO[bytes]) -> Any:
         raise BadImageError(path, "damaged" if known else "not an image") from error
 
 
+def shrunk(image: Any, max_size: int | None) -> Any:
+    """An image of Pillow's whose longer side is at most max_size."""
+    if max_size is None or max(image.size) <= max_size:
+        return image
+    Image = need("PIL.Image", "shrinking images")
+    smaller = _within(image.size, max_size)
+    return image.resize(smaller, Image.Resampling.BILINEAR, reducing_gap=2.0)
+
+
 def _within(size: tuple[int, int], longest: int) -> tuple[int, int]:
     """The size of the same shape whose longer side is `longest`, or this one if it is smaller."""
     scale = min(1.0, longest / max(size))
@@ -200,7 +207,7 @@ def _as_rgb(path: Path, image: Any) -> Any:
 # -- finding ---------------------------------------------------------------------------------------
 
 
-def find_images(folder: PathLike) -> Found:
+def find_images(folder: PathLike) -> ImageFiles:
     """The files below a folder, in the order of their names; each folder in it is a class.
 
     Links are followed; a folder that is met again in the same class is skipped, so that a loop
@@ -230,7 +237,7 @@ def find_images(folder: PathLike) -> Found:
             skipped.append((path, "in no class folder"))
         elif kept:
             files.append(path)
-    return Found(files, labels, sorted(set(labels)), sorted(skipped))
+    return ImageFiles(files, labels, sorted(set(labels)), sorted(skipped))
 
 
 def _files(

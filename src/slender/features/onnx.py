@@ -5,7 +5,6 @@ A batch runs on one thread, several batches side by side: the vectors do not dep
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..storage import PathLike, plain_file
 from .images import read_image
 from .network import Network, load, network
+from .parallel import each
 from .preprocessing import CHANNELS, Preprocessing, preprocessing
 
 READ_SIZE = 4096  # larger images are shrunk to this longer side before they are prepared
@@ -103,11 +103,7 @@ class OnnxEncoder(TransformerMixin, BaseEstimator):
     def transform(self, images: Iterable[Any]) -> NDArray[np.float32]:
         """(n, n_features_out_) of paths, or of (h, w, 3) uint8 arrays."""
         batches = self._batches(list(images))
-        if (self.n_jobs or 1) == 1:
-            rows = list(map(self._vectors, batches))
-        else:
-            with ThreadPoolExecutor(self.n_jobs) as pool:
-                rows = list(pool.map(self._vectors, batches))
+        rows = each(self._vectors, batches, self.n_jobs, threads=True)
         return np.concatenate([np.empty((0, self.n_features_out_), np.float32), *rows])
 
     def encode(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from ..rows import one_blas_thread
 
 WATCH_SECONDS = 1.0  # between two looks whether the parent is there
-TASKS_AT_ONCE = 8  # that are sent to a process together with the model
+ONE_THREAD = {"inner_max_num_threads": 1}  # of BLAS, in each process
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -26,34 +26,41 @@ def each(
     work: Callable[[Task], Result],
     tasks: Sequence[Task],
     n_jobs: int | None,
-    title: str,
-    progress: bool,
+    *,
+    at_once: int = 1,
+    threads: bool = False,
+    title: str | None = None,
 ) -> Iterator[Result]:
-    """work(task) for each task, in the order of the tasks; `work` must be picklable."""
-    jobs = min(effective_n_jobs(n_jobs), len(tasks))
-    size = min(TASKS_AT_ONCE, -(-len(tasks) // jobs))
+    """work(task) for each task, in the order of the tasks; `work` must be picklable.
+
+    `at_once` tasks are sent to a process together with the work; `threads` takes threads of this
+    process instead.  `title` is that of a progress bar, None shows none.
+    """
+    jobs = max(1, min(effective_n_jobs(n_jobs), len(tasks)))
+    size = max(1, min(at_once, -(-len(tasks) // jobs)))
     parts = [tasks[low : low + size] for low in range(0, len(tasks), size)]
-    with _bar(title, len(tasks), progress) as advance:
-        for results in _done(work, parts, jobs):
+    with _bar(title, len(tasks)) as advance:
+        for results in _done(work, parts, jobs, threads):
             yield from results
             advance(len(results))
 
 
 def _done(
-    work: Callable[[Task], Result], parts: Sequence[Sequence[Task]], jobs: int
+    work: Callable[[Task], Result], parts: Sequence[Sequence[Task]], jobs: int, threads: bool
 ) -> Iterator[list[Result]]:
     if jobs == 1:
         for part in parts:
             for task in part:  # so that the bar moves with each of them
                 yield _work(work, [task])
         return
-    with parallel_config("loky", inner_max_num_threads=1):
+    config = {"backend": "threading"} if threads else {"backend": "loky", **ONE_THREAD}
+    there = _work if threads else partial(_work_there, os.getpid())
+    with parallel_config(**config):
         parallel = Parallel(n_jobs=jobs, return_as="generator")
-        here = os.getpid()
-        yield from closing(parallel(delayed(_work_there)(here, work, part) for part in parts))
+        yield from _closing(parallel(delayed(there)(work, part) for part in parts))
 
 
-def closing(results: Generator[Result, None, None]) -> Iterator[Result]:
+def _closing(results: Generator[Result, None, None]) -> Iterator[Result]:
     """The results of joblib; without its warning if the caller stops before the last one."""
     try:
         for result in results:  # noqa: UP028  (`yield from` would close them outside of `finally`)
@@ -72,12 +79,12 @@ def _work(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]
 
 def _work_there(parent: int, work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
     """In another process."""
-    settle(parent)
+    _settle(parent)
     return _work(work, tasks)
 
 
 @cache
-def settle(parent: int) -> None:
+def _settle(parent: int) -> None:
     """Let this process end when its parent does, also if that is killed, or has been already.
 
     Ctrl-C reaches both; only the parent handles it.
@@ -93,9 +100,9 @@ def _leave_with(parent: int) -> None:
 
 
 @contextmanager
-def _bar(title: str, total: int, progress: bool) -> Iterator[Callable[[int], object]]:
+def _bar(title: str | None, total: int) -> Iterator[Callable[[int], object]]:
     """Something to call with the number of tasks that were done."""
-    if not progress or not sys.stderr.isatty():
+    if title is None or not sys.stderr.isatty():
         yield lambda count: None
         return
     from rich.console import Console  # noqa: PLC0415  (slow to import)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..extras import need
 from .grid import large_enough
-from .images import read_image
+from .images import read_image, shrunk
 
 Image = str | PathLike[str] | NDArray[np.uint8]
 
@@ -57,12 +57,7 @@ def _rgb(image: Any) -> NDArray[np.uint8]:
 
 def _shrunk(image: NDArray[np.uint8], max_size: int | None) -> NDArray[np.uint8]:
     """As read_image does, but for JPEG's own shrinking."""
-    longest = max(image.shape[:2])
-    if max_size is None or longest <= max_size:
-        return image
-    height, width = (max(1, round(side * max_size / longest)) for side in image.shape[:2])
+    if max_size is None or max(image.shape[:2]) <= max_size:
+        return image  # without Pillow
     Image = need("PIL.Image", "shrinking images")
-    smaller = Image.fromarray(np.ascontiguousarray(image)).resize(
-        (width, height), Image.Resampling.BILINEAR, reducing_gap=2.0
-    )
-    return np.asarray(smaller)
+    return np.asarray(shrunk(Image.fromarray(np.ascontiguousarray(image)), max_size))

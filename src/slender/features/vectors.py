@@ -6,7 +6,6 @@ depends on which images it sees together.
 """
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,10 +17,9 @@ from numpy.typing import NDArray
 from ..storage import FileError
 from .folder import Skips
 from .images import BadImageError, read_image
-from .parallel import closing, settle
+from .parallel import each
 
 CHUNK = 16  # files, of an encoder that has no `batch_size`
-ONE_THREAD = {"inner_max_num_threads": 1}  # of BLAS, in each process
 
 Advance = Callable[[int, int], object]  # is told how many files are done, and of how many
 
@@ -41,21 +39,10 @@ def each_chunk(
     files = _everywhere(files)
     size = getattr(encoder, "batch_size", CHUNK)
     starts = range(first, len(files), size)
-    jobs = min(n_jobs, len(starts))
     alone = copy.copy(encoder).set_params(n_jobs=1)
-    if jobs <= 1:
-        for lo in starts:
-            yield _encode(alone, files[lo : lo + size], lo)
-        return
-    from joblib import Parallel, delayed, parallel_config  # noqa: PLC0415  (slow to import)
-
     threads = getattr(encoder, "workers", "processes") == "threads"
-    work = _encode if threads else partial(_encode_there, os.getpid())
-    config = {"backend": "threading"} if threads else {"backend": "loky", **ONE_THREAD}
-    with parallel_config(**config):
-        parallel = Parallel(n_jobs=jobs, return_as="generator")
-        tasks = (delayed(work)(alone, files[lo : lo + size], lo) for lo in starts)
-        yield from closing(parallel(tasks))
+    chunks = [(files[lo : lo + size], lo) for lo in starts]
+    yield from each(partial(_encode, alone), chunks, n_jobs, threads=threads)
 
 
 def encode_files(
@@ -108,7 +95,9 @@ def _good_sample(files: Sequence[Path], most: int, max_size: int | None, seed: i
     return [files[i] for i in sorted(good)]
 
 
-def _encode(encoder: Any, files: Sequence[Path], first: int) -> Encoded:
+def _encode(encoder: Any, chunk: tuple[Sequence[Path], int]) -> Encoded:
+    """Of some files, and the place of the first of them."""
+    files, first = chunk
     try:
         rows, skipped = encoder.transform(files), Skips()
     except BadImageError:
@@ -133,9 +122,3 @@ def _one_by_one(
         except BadImageError as error:
             skipped.append((place, error.reason))
     return np.concatenate(rows), skipped
-
-
-def _encode_there(parent: int, encoder: Any, files: Sequence[Path], first: int) -> Encoded:
-    """In another process."""
-    settle(parent)
-    return _encode(encoder, files, first)
