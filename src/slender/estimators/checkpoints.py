@@ -61,7 +61,7 @@ def settings(estimator: Any) -> dict[str, Any]:
     params = estimator.get_params(deep=False)
     if isinstance(params.get("validation"), tuple):
         params["validation"] = "given rows"
-    left_out = {*NOT_SETTINGS, *estimator.may_be_raised}
+    left_out = {*NOT_SETTINGS, *getattr(estimator, "may_be_raised", ())}
     return {name: described(value) for name, value in params.items() if name not in left_out}
 
 

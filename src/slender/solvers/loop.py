@@ -24,6 +24,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -38,6 +39,8 @@ Callback = Callable[[Record, Callable[[], Linear]], bool | None]  # a true resul
 Ending = Literal["finished", "out of passes", "stopped", "interrupted"]
 State = TypeVar("State")
 
+# Does whoever runs a fit in another thread, which Ctrl-C does not reach, want it to be interrupted?
+STOP: ContextVar[Callable[[], bool]] = ContextVar("STOP", default=lambda: False)
 LOG = logging.getLogger("slender")  # at level INFO, one line per pass
 
 
@@ -209,12 +212,12 @@ class _Fit(Generic[State]):
 def patience(wanted: bool) -> Iterator[Callable[[], bool]]:
     """Gives a function that says if Ctrl-C was pressed: the first one then does nothing else.
 
-    Not `wanted`, or in a thread that gets no signals, Ctrl-C is what it always is.
+    If not `wanted`, Ctrl-C is what it always is.  Other threads than the main one ask STOP.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
     if not (wanted and main and signal.getsignal(signal.SIGINT) is usual):
-        yield lambda: False
+        yield STOP.get() if wanted else lambda: False
         return
     pressed: list[int] = []
 
