@@ -39,7 +39,7 @@ FIGURES = ("gap_", "objective_", "n_iter_", "trace_", "path_", "C_")
 class Job(NamedTuple):
     """A command, and what it leads to."""
 
-    words: tuple[str, ...]  # {} is the folder of the job
+    words: str  # {} is the folder of the job, {X} and {y} are the data
     out: str
     result: Callable[[Path], Any]
 
@@ -71,44 +71,37 @@ def of_comparison(path: Path) -> Any:
     return [without_seconds(fit) for fit in found["fits"]], without_seconds(found["choices"])
 
 
-KEPT = ("--checkpoint", "{}/kept", "--resume", "--quiet", "--threads", "1")
-AT_ONCE = ("--checkpoint-every", "0")
-DATA = ("{}/../X.npy", "{}/../y.npy")
 JOBS = {
-    "fit": Job(
-        ("fit", *DATA, "--method", "gd", "--passes", "150", "--out", "{}/model", *AT_ONCE, *KEPT),
-        "model",
-        of_model,
-    ),
-    "path": Job(
-        ("path", *DATA, "--cs", "12", "--full", "--tol", "1e-5", "--out", "{}/probe", *AT_ONCE)
-        + KEPT,
-        "probe",
-        of_model,
-    ),
-    "compress": Job(
-        ("compress", DATA[0], "--dsq", "2", "--training-rows", "2000", "--out", "{}/X.pq")
-        + (*AT_ONCE, *KEPT),
-        "X.pq",
-        of_codes,
-    ),
+    "fit": Job("{X} {y} --method gd --passes 150 --out {}/model", "model", of_model),
+    "path": Job("{X} {y} --cs 12 --full --tol 1e-5 --out {}/probe", "probe", of_model),
+    "compress": Job("{X} --dsq 2 --training-rows 2000 --out {}/X.pq", "X.pq", of_codes),
     "compare": Job(
-        ("compare", "--dataset", "digits", "--opt", "sgd,bcfw,gd", "--obj", "svm,logistic")
-        + ("--passes", "8", "--seeds", "2", "--json", "{}/c.json", *KEPT),
+        "--dataset digits --opt sgd,bcfw,gd --obj svm,logistic --passes 8 --seeds 2 "
+        "--json {}/c.json",
         "c.json",
         of_comparison,
     ),
 }
+COMMON = "--checkpoint {}/kept --resume --quiet --threads 1"
+AT_ONCE = "--checkpoint-every 0"  # for those that have it
 
 
-def begin(job: Job, folder: Path) -> int:
+def words_of(command: str, folder: Path) -> list[str]:
+    text = f"{command} {JOBS[command].words} {COMMON} {'' if command == 'compare' else AT_ONCE}"
+    names = {"{X}": folder.parent / "X.npy", "{y}": folder.parent / "y.npy", "{}": folder}
+    for name, path in names.items():
+        text = text.replace(name, str(path))
+    return text.split()
+
+
+def begin(command: str, folder: Path) -> int:
     """Start the command in another process; its id."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
             sys.stderr = (folder / "said.txt").open("a")
-            slender([word.replace("{}", str(folder)) for word in job.words])
+            slender(words_of(command, folder))
         except SystemExit as stop:
             code = int(stop.code or 0)
         finally:
@@ -142,12 +135,12 @@ class Tally:
         self.kills = self.jobs = self.lost = self.half_written = self.different = 0
 
 
-def battery(job: Job, count: int, folder: Path, rng: random.Random) -> Tally:
+def battery(command: str, count: int, folder: Path, rng: random.Random) -> Tally:
     """`count` kills; `folder` has the data."""
-    tally, place = Tally(), folder / "job"
+    job, tally, place = JOBS[command], Tally(), folder / "job"
     place.mkdir()
     begun = time.monotonic()
-    killed_after(begin(job, place), float("inf"))
+    killed_after(begin(command, place), float("inf"))
     whole = time.monotonic() - begun
     wanted = job.result(place / job.out)
     while tally.kills < count:
@@ -157,7 +150,7 @@ def battery(job: Job, count: int, folder: Path, rng: random.Random) -> Tally:
         try:
             for left in range(min(MOST_KILLS, count - tally.kills), -1, -1):
                 seconds = rng.uniform(0.0, whole) if left else float("inf")
-                if not killed_after(begin(job, place), seconds):
+                if not killed_after(begin(command, place), seconds):
                     break
                 tally.kills += 1
                 tally.half_written += not readable(job, place)
@@ -191,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
         np.save(folder / "X.npy", data.X_train)
         np.save(folder / "y.npy", data.y_train)
         for command in asked.only.split(","):
-            tally = battery(JOBS[command], asked.count, folder, rng)
+            tally = battery(command, asked.count, folder, rng)
             counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in vars(tally).items())
             sys.stdout.write(f"{command}: {counts}\n")
             sys.stdout.flush()

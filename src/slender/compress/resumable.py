@@ -64,7 +64,7 @@ def compress(
         _code(quantizer, rows, codes, every, progress)
         n_sq = len(quantizer.codebooks_)
         write_codes(out, quantizer.codebooks_, rows.shape[0], _read_back(codes, n_sq))
-        for name in (JOB, CODEBOOKS, CODES, PROGRESS):  # without the first it is no job any more
+        for name in (PROGRESS, CODES, CODEBOOKS, JOB):  # killed on the way, it begins anew
             (folder / name).unlink(missing_ok=True)
         if not any(folder.iterdir()):
             folder.rmdir()

@@ -10,7 +10,8 @@ and runs nothing.  What occurs twice in a tree is packed once, and is one object
 
 `restore` changes the state of a fit that has just begun to the packed one.  Lists, dicts, mutable
 dataclasses and generators that are already there are changed in place, since others hold them too:
-the trace, the one generator of a fit, the count of readings of the rows.
+the trace, the one generator of a fit, the count of readings of the rows.  A generator must be there
+already: a new one would not be that of the fit.
 
 Arrays keep their memory order (C or Fortran), because BLAS may round the products of the other one
 differently.
@@ -141,11 +142,10 @@ class _Reader:
         return array.T if node["turned"] else array
 
     def _generator(self, node: dict[str, Any], fresh: Any) -> np.random.Generator:
-        state = self.build(node["generator"])
-        kind = getattr(np.random, state["bit_generator"])
-        rng = fresh if isinstance(fresh, np.random.Generator) else np.random.Generator(kind())
-        rng.bit_generator.state = state
-        return rng
+        if not isinstance(fresh, np.random.Generator):
+            raise TypeError("a state must hold the generator of its fit from the start")
+        fresh.bit_generator.state = self.build(node["generator"])
+        return fresh
 
     def _object(self, node: dict[str, Any], fresh: Any) -> Any:
         kind: Any = self.kinds[node["is"]]

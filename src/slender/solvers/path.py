@@ -126,6 +126,7 @@ class Fold(ABC):
 class PathState:
     """The records so far; the loop appends one to `path` after each value."""
 
+    rng: np.random.Generator  # of all folds
     path: list[Record]  # means of all folds
     folds: list[list[Record]]
     walks: list[Walk]  # of the folds
@@ -147,7 +148,7 @@ class Path(Solver[PathState]):
     made_of: ClassVar[tuple[type, ...]] = (PathState, Walk, *Newton.made_of, *RankOne.made_of)
 
     def init(self, rng: np.random.Generator) -> PathState:
-        return PathState([], [[] for _ in self.folds], [fold.start() for fold in self.folds])
+        return PathState(rng, [], [[] for _ in self.folds], [fold.start() for fold in self.folds])
 
     def step(self, state: PathState) -> Record | None:
         """One step of one fold; a record when all folds are through with a value."""
