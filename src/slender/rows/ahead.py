@@ -21,6 +21,21 @@ PART_BYTES = 32 * 2**20  # of the rows as they are stored: a hundredth of a seco
 Cut = tuple[int, int]  # the first row, and the one after the last
 
 
+class Meter:
+    """The bytes of rows that this process has read from files."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.total += count
+
+
+METER = Meter()
+
+
 class Readable(Protocol):
     """What is needed of rows (base.Rows)."""
 

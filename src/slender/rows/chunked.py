@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .ahead import PART_BYTES
+from .ahead import METER, PART_BYTES
 from .base import Rows, compute_dtype
 from .dense import DenseBlock, DenseRows
 
@@ -45,9 +45,11 @@ class ChunkedRows(Rows):
         self._borders = np.unique(np.concatenate([[0], *edges]))
 
     def part(self, lo: int, hi: int) -> DenseRows:
+        METER.add((hi - lo) * self.stored_row_bytes)
         some = [self.sources[k].read(*cut) for k, cut in self._cuts(lo, hi)]
         rows = DenseRows(some[0] if len(some) == 1 else np.concatenate(some))
-        return rows.part(0, hi - lo)  # of a mapped file, the pages are read
+        rows.will_need()
+        return rows
 
     def block(self, lo: int, hi: int) -> DenseBlock:
         return self.part(lo, hi).block(0, hi - lo)

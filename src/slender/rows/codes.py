@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import METER
 from .base import Rows
 from .block import Bad, Block
 from .dense import DenseBlock
@@ -128,6 +129,7 @@ class CodeRows(Rows):
     def part(self, lo: int, hi: int) -> "CodeRows":
         part = CodeRows(self.codes[lo:hi], self.codebooks)
         if part._pages is not None:
+            METER.add(part.codes.nbytes)
             part._pages.will_need()
         return part
 
