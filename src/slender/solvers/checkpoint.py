@@ -109,7 +109,7 @@ class Checkpoint:
 class Saved(NamedTuple):
     """What a file holds."""
 
-    tree: list[Any]  # the state and the trace
+    tree: list[Any]  # the state, the trace and the clock
     kinds: Iterable[type]  # classes in the tree
     noted: Mapping[str, Any]  # numbers of the loop
 

@@ -25,6 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -32,9 +33,11 @@ import numpy as np
 
 from ..problem.linear import Linear
 from ..rows import one_blas_thread
+from ..rows.ahead import METER
 from .checkpoint import Checkpoint, Saved, Stage
 
-Record = dict[str, float]  # "seconds", "passes", "objective", and what a solver adds
+# "seconds", "passes", "objective", "bytes_read" if the rows are in files, and what a solver adds
+Record = dict[str, float]
 Callback = Callable[[Record, Callable[[], Linear]], bool | None]  # a true result stops the fit
 Ending = Literal["finished", "out of passes", "stopped", "interrupted"]
 State = TypeVar("State")
@@ -77,18 +80,27 @@ class Solver(ABC, Generic[State]):
         return None
 
 
+@dataclass
 class Clock:
-    """A stopwatch that runs only inside `with clock:`."""
+    """Seconds, and bytes of rows read from files, but only inside `with clock:`."""
 
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.seconds = seconds
+    seconds: float = 0.0
+    bytes_read: int = 0
 
     def __enter__(self) -> "Clock":
-        self._start = perf_counter()
+        self._start = perf_counter(), METER.total
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.seconds += perf_counter() - self._start
+        start, before = self._start
+        self.seconds += perf_counter() - start
+        self.bytes_read += METER.total - before
+
+    @property
+    def spent(self) -> Record:
+        """The seconds, and the bytes if anything was read."""
+        read = {"bytes_read": float(self.bytes_read)} if self.bytes_read else {}
+        return {"seconds": self.seconds, **read}
 
 
 def run(
@@ -156,7 +168,6 @@ class _Fit(Generic[State]):
         found = self.stage.restore(self.saved) if self.stage else None
         if found is None:
             return None
-        self.clock.seconds = found["seconds"]
         self.before, self.passes = found["before"], found["passes"]
         LOG.info("a saved fit is continued after %g passes", self.passes)
         return "stopped" if found["stopped"] else None
@@ -164,8 +175,9 @@ class _Fit(Generic[State]):
     @property
     def saved(self) -> Saved:
         """What a checkpoint holds."""
-        noted = {"seconds": self.clock.seconds, "before": self.before, "passes": self.passes}
-        return Saved([self.state, self.trace], self.solver.made_of, noted)
+        tree = [self.state, self.trace, self.clock]
+        noted = {"before": self.before, "passes": self.passes}
+        return Saved(tree, (*self.solver.made_of, Clock), noted)
 
     def descend(self, most: float, asked: Callable[[], bool]) -> Ending | None:
         """Steps until the solver is finished, `most` passes are done or a callback says so."""
@@ -194,7 +206,7 @@ class _Fit(Generic[State]):
         return ending
 
     def append(self, record: Record) -> None:
-        self.trace.append({"seconds": self.clock.seconds, "passes": self.passes, **record})
+        self.trace.append({**self.clock.spent, "passes": self.passes, **record})
         if self.evaluate:
             self.trace[-1]["objective"] = self.evaluate()
         note(self.trace[-1])

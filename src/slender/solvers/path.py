@@ -68,7 +68,7 @@ class Walk:
     found: Record | None = None  # at this value so far; None: not begun
     before: float = 0.0  # passes before this value
     passes: float = 0.0  # of the last record
-    seconds: float = 0.0  # of work at this value
+    clock: Clock = field(default_factory=Clock)  # of the work at this value
 
 
 class Fold(ABC):
@@ -101,12 +101,13 @@ class Fold(ABC):
 
         The evaluation at the end is not timed.
         """
-        with Clock() as clock:
+        if walk.found is None:
+            walk.found, walk.clock = {}, Clock()
+        with walk.clock:
             solver = self.solver(walk, penalties)
             if walk.state is None:
                 walk.state = solver.init(self.rng)
-            if walk.found is None:
-                walk.found, walk.seconds = {}, 0.0
+            if not walk.found:
                 walk.before = walk.passes = walk.read.passes
             if not solver.finished(walk.state) and walk.passes - walk.before < self.most:
                 walk.found = solver.step(walk.state) or walk.found
@@ -114,10 +115,9 @@ class Fold(ABC):
                 last = False
             else:
                 walk.found, last = solver.end(walk.state) or walk.found, True
-        walk.seconds += clock.seconds
         if not last:
             return None
-        spent = {"passes": walk.read.passes - walk.before, "seconds": walk.seconds}
+        spent = {"passes": walk.read.passes - walk.before, **walk.clock.spent}
         found, walk.found = walk.found, None
         return {**penalties, **found, **self.judged(walk), **spent}
 
@@ -145,7 +145,13 @@ class Path(Solver[PathState]):
     folds: Sequence[Fold]
     following: Callable[[PathState], Record | None]
 
-    made_of: ClassVar[tuple[type, ...]] = (PathState, Walk, *Newton.made_of, *RankOne.made_of)
+    made_of: ClassVar[tuple[type, ...]] = (
+        PathState,
+        Walk,
+        Clock,
+        *Newton.made_of,
+        *RankOne.made_of,
+    )
 
     def init(self, rng: np.random.Generator) -> PathState:
         return PathState(rng, [], [[] for _ in self.folds], [fold.start() for fold in self.folds])
@@ -177,10 +183,12 @@ class Path(Solver[PathState]):
 
 def mean_record(records: list[Record]) -> Record:
     """One record for all folds: sums of work, means of the rest, standard errors of those means."""
-    merge = {"passes": sum, "seconds": sum, "top1_error": _of_mean, "log_loss_error": _of_mean}
-    return {
-        name: float(merge.get(name, np.mean)([record[name] for record in records]))  # type: ignore[operator]
-        for name in records[0]
+    merge = dict.fromkeys(("passes", "seconds", "bytes_read"), sum)
+    merge |= dict.fromkeys(("top1_error", "log_loss_error"), _of_mean)  # type: ignore[arg-type]
+    names = dict.fromkeys(name for record in records for name in record)
+    return {  # a fold that read nothing has no bytes
+        name: float(merge.get(name, np.mean)([record.get(name, 0.0) for record in records]))  # type: ignore[operator]
+        for name in names
     }
 
 
