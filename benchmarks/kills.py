@@ -51,11 +51,7 @@ def without_seconds(found: Any) -> Any:
 
 
 def _timed(name: str) -> bool:
-    return (
-        "seconds" in name
-        or name == "bytes_read"
-        or name in ("checksum", "created", "machine", "provenance")
-    )
+    return "seconds" in name or name in ("bytes_read", "checksum")
 
 
 def of_model(path: Path) -> Any:

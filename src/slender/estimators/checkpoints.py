@@ -1,7 +1,7 @@
 """The checkpoint of an estimator's fit: what the result depends on, and where it is saved."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -75,7 +75,7 @@ def described(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {str(key): described(part) for key, part in value.items()}
-    if isinstance(value, Sequence | np.ndarray):
+    if hasattr(value, "__len__"):
         return [described(part) for part in value] if len(value) <= LONG else digest(value)
     shows = repr(value)
     return type(value).__name__ if " at 0x" in shows else shows

@@ -250,7 +250,7 @@ def _plain(state: Any) -> Any:
     """A bit generator's state with lists for arrays."""
     if isinstance(state, dict):
         return {name: _plain(part) for name, part in state.items()}
-    return {"list": state.tolist()} if isinstance(state, np.ndarray) else state
+    return {"list": state.tolist()} if hasattr(state, "tolist") else state
 
 
 def _state_of(plain: Any) -> Any:
