@@ -138,10 +138,13 @@ class Tally:
 def battery(command: str, count: int, folder: Path, rng: random.Random) -> Tally:
     """`count` kills; `folder` has the data."""
     job, tally, place = JOBS[command], Tally(), folder / "job"
-    place.mkdir()
-    begun = time.monotonic()
-    killed_after(begin(command, place), float("inf"))
-    whole = time.monotonic() - begun
+    whole = 0.0
+    for _ in range(2):  # the first run compiles
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        begun = time.monotonic()
+        killed_after(begin(command, place), float("inf"))
+        whole = time.monotonic() - begun
     wanted = job.result(place / job.out)
     while tally.kills < count:
         shutil.rmtree(place)

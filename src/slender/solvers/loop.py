@@ -136,7 +136,7 @@ def run(
             raise
         ending = "interrupted"
     if ending is None:
-        used_up = fit.passes - fit.before >= most
+        used_up = trace[-1]["passes"] - fit.before >= most if trace else False
         return "out of passes" if used_up and not solver.finished(state) else "finished"
     last = solver.end(state, hurry=True)
     if last is not None:
@@ -183,6 +183,7 @@ class _Fit(Generic[State]):
         """Steps until the solver is finished, `most` passes are done or a callback says so."""
         ending: Ending | None = None
         while ending is None and self.passes - self.before < most:
+            interrupt(asked)
             self.whole = False
             with self.clock:
                 if self.solver.finished(self.state):
@@ -192,8 +193,7 @@ class _Fit(Generic[State]):
             if record is not None:
                 self.passes = record.setdefault("passes", self.passes + 1.0)
                 ending = self.keep(record)
-            if asked():
-                raise KeyboardInterrupt
+                interrupt(asked)
             if self.stage:
                 self.stage.stepped(self.saved, last=ending is not None)
         if self.stage:
@@ -203,6 +203,7 @@ class _Fit(Generic[State]):
             with self.clock:
                 last = self.solver.end(self.state)
             ending = None if last is None else self.keep(last)
+        interrupt(asked)
         return ending
 
     def append(self, record: Record) -> None:
@@ -218,6 +219,12 @@ class _Fit(Generic[State]):
         now = self.trace[-1]
         answers = [call(now, lambda: self.solver.solution(self.state)) for call in self.callbacks]
         return "stopped" if any(answers) else None
+
+
+def interrupt(asked: Callable[[], bool]) -> None:
+    """Where Ctrl-C that was pressed has its effect."""
+    if asked():
+        raise KeyboardInterrupt
 
 
 @contextmanager
