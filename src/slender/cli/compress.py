@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from .interrupts import interruptible
-from .options import Json, Quiet, Threads
+from .options import Json, Key, Quiet, Threads
 from .output import check_outputs, facts, show, write_json
 from .progress import progress_of_rows
 
 
 def compress(
-    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm.")],
+    X: Annotated[list[str], typer.Argument(help="Files of rows, as slender fit takes them.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .pq file to write.")],
     d_sq: Annotated[
         int | None, typer.Option("--dsq", help="Features per byte.  If not given: 16.")
@@ -34,6 +34,7 @@ def compress(
         int | None,
         typer.Option("--seed", help="Seed of the draw of rows and of k-means.  If not given: 0."),
     ] = None,
+    key: Key = None,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -55,9 +56,10 @@ def compress(
     from ..extras import check
     from ..files import read_matrix
     from ..lab.provenance import settings_of
+    from ..stores.finding import as_listed
 
     check("faiss", "slender compress")
-    rows = read_matrix(X)
+    rows = read_matrix(as_listed(X), key=key)
     begun = perf_counter()
     if like is None:
         quantizer = interruptible(lambda: ProductQuantizer(**given).fit(rows))
@@ -84,7 +86,7 @@ def compress(
         "seconds_codebooks": trained - begun,
         "seconds_codes": coded - trained,
     }
-    write_json(results, json, {"X": (X, rows)})
+    write_json(results, json, {"X": (" ".join(X), rows)})
     if not quiet and json != "-":
         show(facts(_lines(results)))
 

@@ -7,6 +7,8 @@
     take(order)      rows that a kernel can read, and the position of each example of `order`
     scaled(scale)    the same rows with their columns scaled
     widened()        the same rows computed in float64, if float32 is not accurate enough
+    where(i)         where row i comes from, for messages
+    random_order     a random order of some rows in which the store can read them
     part(lo, hi)     rows lo..hi as a store of their own, read from their file if they are in one
     parts()          all rows by such parts, read ahead
     each_block       calls a function on every block, on all cores (threads.py)
@@ -27,9 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import threads
-from .ahead import each_part_read
+from .ahead import each_part_read, even_edges
 from .block import Block
 from .kernel import KernelRows
+from .shuffling import by_parts
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
 # and its product stay far below the memory that a fit may use.
@@ -92,6 +95,23 @@ class Rows(ABC):
     def widened(self) -> "Rows":
         """The same rows, computed in float64."""
         return self if self.dtype == np.float64 else WidenedRows(self)
+
+    def where(self, i: int) -> str:
+        """Where row i comes from, for messages."""
+        return f"row {i}"
+
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        """Positions in `index` in a random order in which the store can read these rows.
+
+        Solvers that visit rows in random order ask for it before every pass.
+        """
+        if not self.on_disk:
+            return rng.permutation(len(index))
+        return by_parts(index, self.part_borders(), self.stored_row_bytes, rng)
+
+    def part_borders(self) -> Sequence[int]:
+        """Row numbers, from 0 to n, between parts that are read together in a random order."""
+        return even_edges(self.shape[0], self.stored_row_bytes)
 
     @property
     def row_bytes(self) -> int:
@@ -195,6 +215,12 @@ class DerivedRows(Rows):
 
     def borders(self) -> Sequence[int]:
         return self.rows.borders()
+
+    def where(self, i: int) -> str:
+        return self.rows.where(i)
+
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        return self.rows.random_order(index, rng)
 
     def release(self) -> None:
         self.rows.release()

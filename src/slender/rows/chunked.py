@@ -3,8 +3,12 @@
 A source is one file, or one array in it.  It can be cut at its edges without reading anything
 twice: they are the borders of what the format compresses or stores as a unit.  Chunks are joined to
 parts of about PART_BYTES, which are read ahead (ahead.py) one after the other.
+
+`gather` keeps the parts of one buffer (shuffling.py) for the next rows of a random order.
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Protocol
@@ -12,9 +16,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from . import shuffling
 from .ahead import PART_BYTES
 from .base import Rows, compute_dtype
-from .dense import DenseBlock, DenseRows
+from .block import Block
+from .dense import DenseRows
+from .shuffling import part_of
 
 
 class Source(Protocol):
@@ -23,17 +30,21 @@ class Source(Protocol):
     name: str  # for messages: the file, and the array in it
     shape: tuple[int, int]
     dtype: np.dtype[Any]  # of what `read` returns
-    edges: Sequence[int]  # 0 < ... < n
+    edges: Sequence[int]  # 0, ..., n
 
     def read(self, lo: int, hi: int) -> NDArray[Any]:
         """Rows lo..hi (hi - lo, d), for any thread; possibly a view of a mapped file."""
+
+    def where(self, i: int) -> str:
+        """The file of row i, and the number of the row in it."""
 
 
 class ChunkedRows(Rows):
     """The rows of some sources, one after the other."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], keep: int | None = None) -> None:
         self.sources = list(sources)
+        self.keep = keep  # bytes of parts to keep, if not those of a buffer
         self.firsts = np.cumsum([0, *(source.shape[0] for source in sources)])  # of each, and n
         self.shape = (int(self.firsts[-1]), sources[0].shape[1])
         self.stored = np.result_type(*(source.dtype for source in sources))
@@ -43,24 +54,45 @@ class ChunkedRows(Rows):
             for first, source in zip(self.firsts, sources, strict=False)
         ]
         self._borders = np.unique(np.concatenate([[0], *edges]))
+        self._part_bytes = np.diff(self._borders) * self.stored_row_bytes
+        self._kept: OrderedDict[int, NDArray[Any]] = OrderedDict()  # parts, the last used last
+        self._lock = threading.Lock()
 
-    def part(self, lo: int, hi: int) -> DenseRows:
+    def rows_of(self, stored: NDArray[Any]) -> Rows:
+        """Rows that were read."""
+        return DenseRows(stored)
+
+    def read(self, lo: int, hi: int) -> NDArray[Any]:
+        """Rows lo..hi as they are stored."""
         some = [self.sources[k].read(*cut) for k, cut in self._cuts(lo, hi)]
-        rows = DenseRows(some[0] if len(some) == 1 else np.concatenate(some))
-        return rows.part(0, hi - lo)  # of a mapped file, the pages are read
+        if not some:
+            return np.empty((0, self.sources[0].shape[1]), self.stored)
+        return some[0] if len(some) == 1 else np.concatenate(some)
 
-    def block(self, lo: int, hi: int) -> DenseBlock:
+    def pick(self, index: NDArray[np.intp]) -> NDArray[Any]:
+        """The rows `index` as they are stored; reads the parts that hold them."""
+        out = np.empty((len(index), self.sources[0].shape[1]), self.stored)
+        place = part_of(index, self.borders())
+        for k in np.unique(place).tolist():
+            mine = np.flatnonzero(place == k)
+            out[mine] = self._part(k)[index[mine] - self._borders[k]]
+        return out
+
+    def part(self, lo: int, hi: int) -> Rows:
+        return self.rows_of(self.read(lo, hi)).part(0, hi - lo)  # the pages of a map are read
+
+    def block(self, lo: int, hi: int) -> Block:
         return self.part(lo, hi).block(0, hi - lo)
 
-    def gather(self, index: NDArray[np.intp]) -> DenseBlock:
-        """Reads the parts that hold these rows, one after the other."""
-        out = np.empty((len(index), self.shape[1]), self.stored)
-        place = np.searchsorted(self._borders, index, side="right") - 1
-        for k in np.unique(place):
-            mine = np.flatnonzero(place == k)
-            lo, hi = int(index[mine].min()), int(index[mine].max()) + 1
-            out[mine] = self.part(lo, hi).X[index[mine] - lo]
-        return DenseRows(out).block(0, len(out))
+    def gather(self, index: NDArray[np.intp]) -> Block:
+        return self.rows_of(self.pick(index)).block(0, len(index))
+
+    def part_borders(self) -> Sequence[int]:
+        return self.borders()
+
+    def where(self, i: int) -> str:
+        k, (row, _) = self._cuts(i, i + 1)[0]
+        return self.sources[k].where(row)
 
     def borders(self) -> Sequence[int]:
         return self._borders.tolist()  # type: ignore[no-any-return]
@@ -73,6 +105,19 @@ class ChunkedRows(Rows):
     def stored_row_bytes(self) -> int:
         return self.shape[1] * self.stored.itemsize
 
+    def _part(self, k: int) -> NDArray[Any]:
+        """Part k as it is stored; those of one buffer are kept."""
+        with self._lock:
+            part = self._kept.pop(k, None)
+            if part is None:
+                part = self.read(int(self._borders[k]), int(self._borders[k + 1]))
+            self._kept[k] = part
+            most = shuffling.BUFFER_BYTES if self.keep is None else self.keep
+            most += self._part_bytes.max()
+            while self._part_bytes[list(self._kept)].sum() > most:
+                self._kept.popitem(last=False)
+        return part
+
     def _cuts(self, lo: int, hi: int) -> list[tuple[int, tuple[int, int]]]:
         """Which rows of which sources make up the rows lo..hi."""
         first, last = np.searchsorted(self.firsts, [lo, hi - 1], side="right") - 1
@@ -82,11 +127,6 @@ class ChunkedRows(Rows):
             for k in range(int(first), int(last) + 1)
             if starts[k] < ends[k]
         ]
-
-
-def even_edges(n: int, row_bytes: int) -> list[int]:
-    """Edges for rows that can be cut anywhere, such as those of a mapped file."""
-    return [*range(0, n, max(1, PART_BYTES // max(1, row_bytes))), n]
 
 
 def _joined(edges: Sequence[int], row_bytes: int) -> list[int]:
