@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+from slender import LinearProbe, LogisticClassifier, SGDClassifier
 from slender.rows import ChunkedRows, SubsetRows, ahead, chunked, map_blocks, threads
 from slender.rows.ahead import AHEAD, ReadAhead
 from slender.rows.mapped import mapped_pages
@@ -163,3 +164,18 @@ def test_pages_are_those_of_the_rows(tmp_path, small):
     assert 128 + 2000 * 2048 - 4096 < some.start <= 128 + 2000 * 2048
     assert 100 * 2048 <= some.length <= 100 * 2048 + 4096
     assert mapped_pages(X[:, ::2]).length == len(whole.mapping)
+
+
+def test_the_trace_tells_what_was_read(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 20)).astype(np.float32), rng.integers(0, 3, 300)
+    mapped = memory_map(X, tmp_path)
+    model = LogisticClassifier(random_state=0).fit(mapped, y)
+    for record in model.trace_:
+        assert record["bytes_read"] >= record["passes"] * X.nbytes  # half a pass reads all rows
+        assert record["bytes_read"] % X.nbytes == 0
+    probe = LinearProbe(Cs=[0.1, 1.0, 10.0], validation=2, random_state=0).fit(mapped, y)
+    assert all(record["bytes_read"] >= 0 for record in probe.trace_)
+    assert sum(record.get("bytes_read", 0) for record in probe.path_) > 0
+    for model in (LogisticClassifier(), SGDClassifier(passes=2)):
+        assert not any("bytes_read" in record for record in model.fit(X, y).trace_)

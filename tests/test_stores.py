@@ -2,28 +2,19 @@
 
 import json
 import pickle
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
-from test_files import bfloat16_file
 
-from slender import (
-    CompressedMatrix,
-    LinearProbe,
-    LogisticClassifier,
-    RowStore,
-    SGDClassifier,
-    SLNDClassifier,
-    open_rows,
-)
-from slender.datasets import planted
+from slender import CompressedMatrix, RowStore, open_rows
 from slender.rows import ahead, as_rows, chunked, shuffling
-from slender.stores import parquet as parquet_module
+from slender.stores import parquet as of_parquet
 from slender.stores.finding import as_listed, natural
+from test_files import bfloat16_file
 
 N, D = 37, 6
 rng = np.random.default_rng(0)
@@ -33,7 +24,7 @@ CUTS = [0, 11, 11, 30, N]  # of shards, one of them empty
 
 
 def pieces():
-    return [(k, X[lo:hi], Y[lo:hi]) for k, (lo, hi) in enumerate(zip(CUTS, CUTS[1:], strict=False))]
+    return [(k, X[lo:hi], Y[lo:hi]) for k, (lo, hi) in enumerate(pairwise(CUTS))]
 
 
 def in_files(write, suffix):
@@ -265,7 +256,7 @@ indices = st.one_of(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=indices, lo=st.integers(0, N - 1), length=st.integers(1, N))
 def test_it_is_indexed_and_cut_as_an_array(store, rows, lo, length):
     expected = X[np.asarray(rows, int) if isinstance(rows, list) else rows]
@@ -295,3 +286,79 @@ def test_a_part_opens_only_its_files(tmp_path):
 def _made(folder):
     folder.mkdir()
     return folder
+
+
+# -- which files, and what of them -----------------------------------------------------------------
+
+
+def test_shards_are_taken_in_natural_order(tmp_path):
+    names = ["part-10.npy", "part-2.npy", "a9/part-1.npy", "a10/part-1.npy"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        np.save(tmp_path / name, np.full((1, 1), int("10" in name)))
+    assert sorted(names, key=natural) == [names[2], names[3], names[1], names[0]]
+    assert open_rows(tmp_path / "part-*.npy")[:].ravel().tolist() == [0, 1]
+    assert open_rows(str(tmp_path / "*/part-1.npy"))[:].ravel().tolist() == [0, 1]
+    given = [tmp_path / name for name in names[:2]]
+    assert open_rows(given)[:].ravel().tolist() == [1, 0]  # a list is taken as it is
+    assert as_listed(names[:2]) == [names[1], names[0]]  # as a shell lists them
+    assert as_listed(["old.npy", "new.npy"]) == ["old.npy", "new.npy"]  # as somebody wrote them
+
+
+def test_labels_of_every_kind(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    words = np.array(["cat", "dog", "cat", "owl"])
+    columns = {
+        "words": pa.array(words),
+        "coded": pa.array(words).dictionary_encode(),
+        "large": pa.array(words, pa.large_string()),
+        "bool": pa.array([True, False, True, True]),
+        "int8": pa.array([3, 1, 2, 3], pa.int8()),
+        "many": pa.array([[1, 0], [0, 1], [1, 1], [0, 0]]),
+        "f0": pa.array([1.0, 2.0, 3.0, 4.0]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "d.parquet")
+    for name in ("words", "coded", "large"):
+        store = open_rows(tmp_path / "d.parquet", key="f*", label=name)
+        assert np.array_equal(store.labels, words)
+    store = open_rows(tmp_path / "d.parquet", key="f0", label="bool")
+    assert store.labels.tolist() == [True, False, True, True]
+    assert open_rows(tmp_path / "d.parquet", key="f0", label="int8").labels.dtype == np.int8
+    many = open_rows(tmp_path / "d.parquet", key="f0", label="many").labels
+    assert many.tolist() == columns["many"].to_pylist()
+    assert open_rows(tmp_path / "d.parquet", key="f0").labels is None
+
+
+def test_strings_of_hdf5_and_labels_elsewhere(tmp_path):
+    folder, named = hdf5((4, 2))(_made(tmp_path / "features"))
+    named["label"] = "names"
+    assert open_rows(folder, **named).labels.tolist() == [f"class {c}" for c in Y]
+    labels = _made(tmp_path / "labels")
+    for k, lo in enumerate(range(0, N, 7)):
+        np.save(labels / f"y{k + 7}.npy", Y[lo : lo + 7])
+    store = open_rows(folder, key=named["key"], labels=labels)
+    assert np.array_equal(store.part(3, 33).labels, Y[3:33])
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_a_large_row_group_is_decoded_in_order(tmp_path, monkeypatch, compression):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(of_parquet, "LARGE", 200)
+    monkeypatch.setattr(of_parquet, "BATCH", 5 * D * 4)
+    pq.write_table(table(X, Y, "fixed"), tmp_path / "X.parquet", 23, compression=compression)
+    store = open_rows(tmp_path / "X.parquet")
+    begun = []
+    rows = store.files[0]
+    monkeypatch.setattr(
+        rows, "_batches", lambda g, of=rows._batches: begun.append(g) or of(g), raising=True
+    )
+    assert list(rows.edges) == [0, 5, 10, 15, 20, 23, 28, 33, N]
+    assert np.array_equal(np.concatenate(list(store.blocks())), X)
+    assert begun == [0, 1]  # each row group once
+    for lo, hi in ((3, 9), (9, 12), (2, 30), (22, 24), (0, N), (36, N)):
+        assert np.array_equal(rows.read(lo, hi), X[lo:hi])
+    assert pa.total_allocated_bytes() < 2**20

@@ -26,6 +26,21 @@ def even_edges(n: int, row_bytes: int) -> list[int]:
     return [*range(0, n, max(1, PART_BYTES // max(1, row_bytes))), n]
 
 
+class Meter:
+    """The bytes of rows that this process has read from files."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.total += count
+
+
+METER = Meter()
+
+
 class Readable(Protocol):
     """What is needed of rows (base.Rows)."""
 

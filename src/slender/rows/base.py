@@ -147,6 +147,9 @@ class Rows(ABC):
         ]
         yield from each_part_read(self, cuts)
 
+    def will_need(self) -> None:  # noqa: B027  (most stores have nothing to read)
+        """Start reading the rows of a mapped file."""
+
     def release(self) -> None:  # noqa: B027  (most stores have nothing to release)
         """Release memory that only speeds up the next read: pages of a mapped file."""
 

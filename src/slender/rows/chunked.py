@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import shuffling
-from .ahead import PART_BYTES
+from .ahead import METER, PART_BYTES
 from .base import Rows, compute_dtype
 from .block import Block
 from .dense import DenseRows
@@ -64,6 +64,7 @@ class ChunkedRows(Rows):
 
     def read(self, lo: int, hi: int) -> NDArray[Any]:
         """Rows lo..hi as they are stored."""
+        METER.add((hi - lo) * self.stored_row_bytes)
         some = [self.sources[k].read(*cut) for k, cut in self._cuts(lo, hi)]
         if not some:
             return np.empty((0, self.sources[0].shape[1]), self.stored)
@@ -79,7 +80,9 @@ class ChunkedRows(Rows):
         return out
 
     def part(self, lo: int, hi: int) -> Rows:
-        return self.rows_of(self.read(lo, hi)).part(0, hi - lo)  # the pages of a map are read
+        rows = self.rows_of(self.read(lo, hi))
+        rows.will_need()
+        return rows
 
     def block(self, lo: int, hi: int) -> Block:
         return self.part(lo, hi).block(0, hi - lo)
@@ -111,6 +114,7 @@ class ChunkedRows(Rows):
             part = self._kept.pop(k, None)
             if part is None:
                 part = self.read(int(self._borders[k]), int(self._borders[k + 1]))
+                self.rows_of(part).will_need()
             self._kept[k] = part
             most = shuffling.BUFFER_BYTES if self.keep is None else self.keep
             most += self._part_bytes.max()

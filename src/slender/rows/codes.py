@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import METER
 from .base import Rows
 from .block import Bad, Block
 from .dense import DenseBlock
@@ -127,9 +128,14 @@ class CodeRows(Rows):
 
     def part(self, lo: int, hi: int) -> "CodeRows":
         part = CodeRows(self.codes[lo:hi], self.codebooks)
-        if part._pages is not None:
-            part._pages.will_need()
+        if self.on_disk:
+            METER.add(part.codes.nbytes)
+            part.will_need()
         return part
+
+    def will_need(self) -> None:
+        if self._pages is not None:
+            self._pages.will_need()
 
     @property
     def on_disk(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import METER
 from .base import Rows, compute_dtype
 from .block import Bad, Block, first_not_finite
 from .half import widen
@@ -86,9 +87,14 @@ class DenseRows(Rows):
 
     def part(self, lo: int, hi: int) -> "DenseRows":
         part = type(self)(self.X[lo:hi])
-        if part._pages is not None:
-            part._pages.will_need()
+        if self.on_disk:
+            METER.add(part.X.nbytes)
+            part.will_need()
         return part
+
+    def will_need(self) -> None:
+        if self._pages is not None:
+            self._pages.will_need()
 
     @property
     def on_disk(self) -> bool:

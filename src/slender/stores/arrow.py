@@ -42,26 +42,26 @@ class ArrowRows(FileRows):
             self.starts = self._batches.starts()
             n = self.starts[-1]
             width, self.dtype = columns.width_and_dtype(
-                schema, self.columns, lambda: (self._read(0, 1) or [np.empty((0, 0))])[0]
+                schema, self.columns, lambda: (self._read(0, 1, None) or [np.empty((0, 0))])[0]
             )
         self.shape = (n, width)
         self.edges = sorted({0, *self.starts})
 
     def read(self, lo: int, hi: int) -> NDArray[Any]:
         with reading(self.path, WHAT):
-            parts = self._read(lo, hi)
+            parts = self._read(lo, hi, self.shape[1])
         if not parts:
             return np.empty((0, self.shape[1]), self.dtype)
         # copied, so that the thread that reads ahead reads the pages of the map
         return parts[0].copy() if len(parts) == 1 else np.concatenate(parts)
 
-    def _read(self, lo: int, hi: int) -> list[NDArray[Any]]:
+    def _read(self, lo: int, hi: int, width: int | None) -> list[NDArray[Any]]:
         parts = []
         for number, (first, last) in enumerate(pairwise(self.starts)):
             if first < hi and lo < last:
                 start = max(lo, first)
                 some = self._batches[number].slice(start - first, min(hi, last) - start)
-                parts.append(columns.matrix(self.name, some, self.columns, start))
+                parts.append(columns.matrix(self.name, some, self.columns, start, width))
         return parts
 
 

@@ -6,7 +6,6 @@ is part of the type (fixed-size lists, tensors) or that of the first row.
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +96,19 @@ def width_and_dtype(
     return size or first().shape[1], dtype
 
 
-def matrix(name: str, table: Any, columns: Sequence[str], first: int) -> NDArray[Any]:
-    """Some rows as an array; `first` is the number of the first of them, for messages."""
+def matrix(
+    name: str, table: Any, columns: Sequence[str], first: int, width: int | None = None
+) -> NDArray[Any]:
+    """Some rows as an array; `first` is the number of the first one, `width` that of features."""
     if len(columns) == 1 and _is_list(table.schema.field(columns[0]).type):
-        parts = _chunks(table.column(columns[0]))
-        done = [0, *np.cumsum([len(part) for part in parts]).tolist()]
-        arrays = [
-            _numbers(f"{name}, column {columns[0]}", part, first + lo)
-            for part, (lo, _) in zip(parts, pairwise(done), strict=True)
-        ]
-        for lo, array in zip(done, arrays, strict=False):
-            if array.shape[1] != arrays[0].shape[1]:
-                raise _ragged(f"{name}, column {columns[0]}", first + lo, array, arrays[0])
+        arrays, row, name = [], first, f"{name}, column {columns[0]}"
+        for part in _chunks(table.column(columns[0])):
+            array = _numbers(name, part, row)
+            width = array.shape[1] if width is None else width
+            if array.shape[1] != width and len(array):
+                raise _ragged(name, width, array.shape[1], row)
+            arrays.append(array)
+            row += len(array)
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     dtype = np.result_type(*(table.schema.field(each).type.to_pandas_dtype() for each in columns))
     out = np.empty((table.num_rows, len(columns)), dtype)
@@ -165,17 +165,14 @@ def _equal_lengths(name: str, array: Any, first: int, rows_of: int) -> int:
     other = np.flatnonzero(lengths != lengths[0])
     if len(other):
         row = first + int(other[0]) // rows_of
-        raise FileError(
-            f"{name}: lists of different lengths, {lengths[0]} at row {first} and "
-            f"{lengths[other[0]]} at row {row}; every row needs the same number of features"
-        )
+        raise _ragged(name, int(lengths[0]), int(lengths[other[0]]), row)
     return int(lengths[0])
 
 
-def _ragged(name: str, row: int, array: NDArray[Any], other: NDArray[Any]) -> FileError:
+def _ragged(name: str, width: int, other: int, row: int) -> FileError:
     return FileError(
-        f"{name}: lists of different lengths, {other.shape[1]} at first and {array.shape[1]} from "
-        f"row {row} on; every row needs the same number of features"
+        f"{name}: lists of different lengths, {width} at first and {other} at row {row}; "
+        "every row needs the same number of features"
     )
 
 

@@ -87,7 +87,10 @@ class ParquetRows(FileRows):
                 return self._stream(g, lo, hi)
         with _file(self.path) as file:
             table = file.read_row_group(g, self.columns, use_threads=False)
-        return [columns.matrix(self.name, table, self.columns, first)[lo - first : hi - first]]
+        return [self._matrix(table, first)[lo - first : hi - first]]
+
+    def _matrix(self, table: Any, first: int) -> NDArray[Any]:
+        return columns.matrix(self.name, table, self.columns, first, self.shape[1])
 
     def _stream(self, g: int, lo: int, hi: int) -> list[NDArray[Any]]:
         if self._cursor.group != g or self._cursor.row > lo:
@@ -99,7 +102,7 @@ class ParquetRows(FileRows):
             skipped = max(0, lo - (cursor.row - batch.num_rows))
             if skipped < batch.num_rows:
                 first = cursor.row - batch.num_rows
-                parts.append(columns.matrix(self.name, batch, self.columns, first)[skipped:])
+                parts.append(self._matrix(batch, first)[skipped:])
         if cursor.row == self.groups[g + 1]:
             cursor.close()
         return parts
