@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from slender import CompressedMatrix, RowStore, open_rows
-from slender.rows import ahead, as_rows, chunked, shuffling
+from slender.rows import as_rows, chunked, shuffling
 from slender.stores import parquet as of_parquet
 from slender.stores.finding import as_listed, natural
 from test_files import bfloat16_file
@@ -230,8 +230,8 @@ def store(request, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
     """Several parts and buffers even here."""
-    monkeypatch.setattr(ahead, "PART_BYTES", 100)
-    monkeypatch.setattr(chunked, "PART_BYTES", 100)
+    monkeypatch.setattr(chunked, "PART_BYTES", 200)
+    monkeypatch.setattr(shuffling, "CHUNK_BYTES", 100)
     monkeypatch.setattr(shuffling, "BUFFER_BYTES", 300)
 
 

@@ -21,11 +21,6 @@ PART_BYTES = 32 * 2**20  # of the rows as they are stored: a hundredth of a seco
 Cut = tuple[int, int]  # the first row, and the one after the last
 
 
-def even_edges(n: int, row_bytes: int) -> list[int]:
-    """Edges for rows that can be cut anywhere, such as those of a mapped file."""
-    return [*range(0, n, max(1, PART_BYTES // max(1, row_bytes))), n]
-
-
 class Meter:
     """The bytes of rows that this process has read from files."""
 

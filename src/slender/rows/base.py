@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import threads
-from .ahead import each_part_read, even_edges
+from .ahead import each_part_read
 from .block import Block
 from .kernel import KernelRows
-from .shuffling import by_parts
+from .shuffling import by_chunks, even_edges
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
 # and its product stay far below the memory that a fit may use.
@@ -107,10 +107,10 @@ class Rows(ABC):
         """
         if not self.on_disk:
             return rng.permutation(len(index))
-        return by_parts(index, self.part_borders(), self.stored_row_bytes, rng)
+        return by_chunks(index, self.chunk_borders(), self.stored_row_bytes, rng)
 
-    def part_borders(self) -> Sequence[int]:
-        """Row numbers, from 0 to n, between parts that are read together in a random order."""
+    def chunk_borders(self) -> Sequence[int]:
+        """Row numbers, from 0 to n, between chunks: in a random order, each is read as a whole."""
         return even_edges(self.shape[0], self.stored_row_bytes)
 
     @property

@@ -4,7 +4,8 @@ A source is one file, or one array in it.  It can be cut at its edges without re
 twice: they are the borders of what the format compresses or stores as a unit.  Chunks are joined to
 parts of about PART_BYTES, which are read ahead (ahead.py) one after the other.
 
-`gather` keeps the parts of one buffer (shuffling.py) for the next rows of a random order.
+In a random order rows are read by smaller chunks, and `gather` keeps those of a buffer for the next
+rows (shuffling.py).
 """
 
 import threading
@@ -21,7 +22,7 @@ from .ahead import METER, PART_BYTES
 from .base import Rows, compute_dtype
 from .block import Block
 from .dense import DenseRows
-from .shuffling import part_of
+from .shuffling import chunk_of
 
 
 class Source(Protocol):
@@ -44,18 +45,15 @@ class ChunkedRows(Rows):
 
     def __init__(self, sources: Sequence[Source], keep: int | None = None) -> None:
         self.sources = list(sources)
-        self.keep = keep  # bytes of parts to keep, if not those of a buffer
+        self.keep = keep  # bytes of chunks to keep, if not those of a buffer
         self.firsts = np.cumsum([0, *(source.shape[0] for source in sources)])  # of each, and n
         self.shape = (int(self.firsts[-1]), sources[0].shape[1])
         self.stored = np.result_type(*(source.dtype for source in sources))
         self.dtype = compute_dtype(self.stored)
-        edges = [
-            first + np.asarray(_joined(source.edges, self.stored_row_bytes))
-            for first, source in zip(self.firsts, sources, strict=False)
-        ]
-        self._borders = np.unique(np.concatenate([[0], *edges]))
-        self._part_bytes = np.diff(self._borders) * self.stored_row_bytes
-        self._kept: OrderedDict[int, NDArray[Any]] = OrderedDict()  # parts, the last used last
+        self._borders = self._joined(PART_BYTES)
+        self._chunks = self._joined(shuffling.CHUNK_BYTES)
+        self._chunk_bytes = np.diff(self._chunks) * self.stored_row_bytes
+        self._kept: OrderedDict[int, NDArray[Any]] = OrderedDict()  # chunks, the last used last
         self._lock = threading.Lock()
 
     def rows_of(self, stored: NDArray[Any]) -> Rows:
@@ -71,12 +69,13 @@ class ChunkedRows(Rows):
         return some[0] if len(some) == 1 else np.concatenate(some)
 
     def pick(self, index: NDArray[np.intp]) -> NDArray[Any]:
-        """The rows `index` as they are stored; reads the parts that hold them."""
+        """The rows `index` as they are stored; reads the chunks that hold them."""
         out = np.empty((len(index), self.sources[0].shape[1]), self.stored)
-        place = part_of(index, self.borders())
-        for k in np.unique(place).tolist():
+        place = chunk_of(index, self.chunk_borders())
+        # those at hand first: the others take their place
+        for k in sorted(np.unique(place).tolist(), key=lambda k: k not in self._kept):
             mine = np.flatnonzero(place == k)
-            out[mine] = self._part(k)[index[mine] - self._borders[k]]
+            out[mine] = self._chunk(k)[index[mine] - self._chunks[k]]
         return out
 
     def part(self, lo: int, hi: int) -> Rows:
@@ -90,8 +89,8 @@ class ChunkedRows(Rows):
     def gather(self, index: NDArray[np.intp]) -> Block:
         return self.rows_of(self.pick(index)).block(0, len(index))
 
-    def part_borders(self) -> Sequence[int]:
-        return self.borders()
+    def chunk_borders(self) -> Sequence[int]:
+        return self._chunks.tolist()  # type: ignore[no-any-return]
 
     def where(self, i: int) -> str:
         k, (row, _) = self._cuts(i, i + 1)[0]
@@ -108,19 +107,27 @@ class ChunkedRows(Rows):
     def stored_row_bytes(self) -> int:
         return self.shape[1] * self.stored.itemsize
 
-    def _part(self, k: int) -> NDArray[Any]:
-        """Part k as it is stored; those of one buffer are kept."""
+    def _chunk(self, k: int) -> NDArray[Any]:
+        """Chunk k as it is stored; those of one buffer are kept."""
         with self._lock:
-            part = self._kept.pop(k, None)
-            if part is None:
-                part = self.read(int(self._borders[k]), int(self._borders[k + 1]))
-                self.rows_of(part).will_need()
-            self._kept[k] = part
+            chunk = self._kept.pop(k, None)
+            if chunk is None:
+                chunk = self.read(int(self._chunks[k]), int(self._chunks[k + 1]))
+                self.rows_of(chunk).will_need()
+            self._kept[k] = chunk
             most = shuffling.BUFFER_BYTES if self.keep is None else self.keep
-            most += self._part_bytes.max()
-            while self._part_bytes[list(self._kept)].sum() > most:
+            most += self._chunk_bytes.max()
+            while self._chunk_bytes[list(self._kept)].sum() > most:
                 self._kept.popitem(last=False)
-        return part
+        return chunk
+
+    def _joined(self, most: int) -> NDArray[np.intp]:
+        """Row numbers, from 0 to n, between chunks of about `most` bytes."""
+        edges = [
+            first + np.asarray(_joined(source.edges, most // self.stored_row_bytes))
+            for first, source in zip(self.firsts, self.sources, strict=False)
+        ]
+        return np.unique(np.concatenate([[0], *edges]))
 
     def _cuts(self, lo: int, hi: int) -> list[tuple[int, tuple[int, int]]]:
         """Which rows of which sources make up the rows lo..hi."""
@@ -133,10 +140,10 @@ class ChunkedRows(Rows):
         ]
 
 
-def _joined(edges: Sequence[int], row_bytes: int) -> list[int]:
-    """Those edges that cut parts of about PART_BYTES."""
+def _joined(edges: Sequence[int], most: int) -> list[int]:
+    """Those edges that cut chunks of about `most` rows."""
     kept = [edges[0]]
     for edge, after in pairwise(edges[1:]):
-        if (after - kept[-1]) * row_bytes > PART_BYTES:
+        if after - kept[-1] > most:
             kept.append(edge)
     return [*kept, edges[-1]]

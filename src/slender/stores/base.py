@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ..extras import MissingPackageError
 from ..rows import ChunkedRows, Rows
-from ..rows.ahead import even_edges
 from ..rows.bfloat import widen_bfloat
+from ..rows.shuffling import even_edges
 from ..storage import FileError, unreadable
 
 X_NAMES = ("X", "features", "embeddings")

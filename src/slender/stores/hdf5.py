@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..extras import need
-from ..rows.ahead import even_edges
+from ..rows.shuffling import even_edges
 from ..storage import plain_file
 from .base import Ask, FileRows, as_labels, check_matrix, choose, reading
 

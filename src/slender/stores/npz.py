@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..rows.ahead import even_edges
+from ..rows.shuffling import even_edges
 from ..rows.sparse_input import as_csr
 from ..storage import plain_file
 from .base import Y_NAMES, Ask, FileRows, as_labels, check_matrix, choose, reading

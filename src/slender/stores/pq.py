@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows import ChunkedCodeRows
-from ..rows.ahead import even_edges
+from ..rows.shuffling import even_edges
 from ..storage import FileError, plain_file
 from .base import ArrayRows, Ask, FileRows, NoLabelsError
 

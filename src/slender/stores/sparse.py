@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..rows import Rows, as_rows
-from ..rows.ahead import even_edges
+from ..rows.shuffling import even_edges
 from ..storage import FileError
 from .base import FileRows
 
