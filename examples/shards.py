@@ -1,6 +1,6 @@
 """A linear probe on features that are too large for memory: shards with labels in them.
 
-    python examples/shards.py FOLDER [LABEL]    a folder of shards: .parquet, .npz, .safetensors, ...
+    python examples/shards.py FOLDER [LABEL]    shards: .parquet, .npz, .safetensors, ...
     python examples/shards.py                   small generated shards in a temporary folder
 
 The shards are read a part at a time in every pass.  The first nine tenths of the rows are fitted,
