@@ -283,6 +283,26 @@ def test_a_part_opens_only_its_files(tmp_path):
         pickle.loads(sent)[:]
 
 
+def test_a_store_can_be_sent_to_a_process_in_another_folder(tmp_path, monkeypatch):
+    _made(tmp_path / "features")
+    monkeypatch.chdir(tmp_path)
+    npy(tmp_path / "features")
+    store = open_rows("features", labels="y.npy")
+    assert store.part(3, 5).as_rows().where(1) == "features/part-8.npy, row 4"
+    sent = pickle.dumps(store)
+    monkeypatch.chdir("/")
+    again = pickle.loads(sent)
+    assert np.array_equal(again[:], X)
+    assert np.array_equal(again.labels, Y)
+
+
+def test_rows_without_labels(tmp_path):
+    folder, _ = npy(_made(tmp_path / "features"))
+    store = open_rows(folder)
+    assert store.labels is None
+    assert store.part(2, 30).labels is None
+
+
 def _made(folder):
     folder.mkdir()
     return folder

@@ -71,10 +71,14 @@ class ChunkedRows(Rows):
     def pick(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The rows `index` as they are stored; reads the chunks that hold them."""
         out = np.empty((len(index), self.sources[0].shape[1]), self.stored)
-        place = chunk_of(index, self.chunk_borders())
+        chunk = chunk_of(index, self._chunks)
+        by_chunk = np.argsort(chunk, kind="stable")
+        needed, firsts = np.unique(chunk[by_chunk], return_index=True)
+        pieces = np.split(by_chunk, firsts)[1:]  # before the first of all there is nothing
+        places = dict(zip(needed.tolist(), pieces, strict=True))
         # those at hand first: the others take their place
-        for k in sorted(np.unique(place).tolist(), key=lambda k: k not in self._kept):
-            mine = np.flatnonzero(place == k)
+        for k in sorted(places, key=lambda k: k not in self._kept):
+            mine = places[k]
             out[mine] = self._chunk(k)[index[mine] - self._chunks[k]]
         return out
 
@@ -124,7 +128,7 @@ class ChunkedRows(Rows):
     def _joined(self, most: int) -> NDArray[np.intp]:
         """Row numbers, from 0 to n, between chunks of about `most` bytes."""
         edges = [
-            first + np.asarray(_joined(source.edges, most // self.stored_row_bytes))
+            first + np.asarray(_joined(source.edges, most // max(1, self.stored_row_bytes)))
             for first, source in zip(self.firsts, self.sources, strict=False)
         ]
         return np.unique(np.concatenate([[0], *edges]))

@@ -10,7 +10,7 @@ accuracy this costs.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 CHUNK_BYTES = 4 * 2**20
 BUFFER_BYTES = 64 * CHUNK_BYTES
@@ -34,6 +34,6 @@ def by_chunks(
     return np.lexsort((rng.random(len(index)), buffer[chunk_of(index, borders)]))
 
 
-def chunk_of(index: NDArray[np.intp], borders: Sequence[int]) -> NDArray[np.intp]:
+def chunk_of(index: NDArray[np.intp], borders: ArrayLike) -> NDArray[np.intp]:
     """The chunk of each row."""
     return np.searchsorted(borders, index, side="right") - 1

@@ -91,7 +91,7 @@ class PartOfFile(FileRows):
 
     def __init__(self, file: FileRows, lo: int, hi: int) -> None:
         self.file, self.first = file, lo
-        self.name, self.dtype = file.name, file.dtype
+        self.name, self.dtype, self.alone = file.name, file.dtype, file.alone
         self.shape = (hi - lo, file.shape[1])
         self.edges = [0, *(edge - lo for edge in file.edges if lo < edge < hi), hi - lo]
 

@@ -47,5 +47,8 @@ class DaskShard:
     def cut(self, lo: int, hi: int) -> "DaskShard":
         return DaskShard(self.array[lo:hi])
 
+    def absolute(self) -> "DaskShard":
+        return self
+
     def labels(self) -> NDArray[Any]:
         raise NoLabelsError("a Dask array holds no labels; give them as labels=")

@@ -1,6 +1,7 @@
 """RowStore: the rows of many files as one matrix, and their labels."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -31,6 +32,9 @@ class Shard(Protocol):
     def cut(self, lo: int, hi: int) -> "Shard":
         """Rows lo..hi of these."""
 
+    def absolute(self) -> "Shard":
+        """The same for a process in another folder."""
+
     def labels(self) -> NDArray[Any]:
         """Their labels, from the same file."""
 
@@ -60,6 +64,9 @@ class FileShard:
 
     def cut(self, lo: int, hi: int) -> "FileShard":
         return replace(self, lo=self.lo + lo, hi=self.lo + hi)
+
+    def absolute(self) -> "FileShard":
+        return replace(self, path=self.path.absolute())
 
     def labels(self) -> NDArray[Any]:
         y = format_of(self.path).labels(self.path, self.ask)
@@ -96,6 +103,9 @@ class LabelFiles:
 
     def cut(self, lo: int, hi: int) -> "LabelFiles":
         return replace(self, lo=self.lo + lo, hi=self.lo + hi)
+
+    def absolute(self) -> "LabelFiles":
+        return replace(self, paths=tuple(path.absolute() for path in self.paths))
 
 
 class RowStore:
@@ -190,8 +200,8 @@ class RowStore:
         if hi <= lo:
             raise IndexError(f"no rows from {lo} to {hi}; the store has {len(self)}")
         ends = [*accumulate(map(len, self._shards))]
-        made = object.__new__(RowStore)
-        made.__dict__ = self.__getstate__()
+        made = copy(self)
+        made._files = made._chunked = None
         made.shape = (hi - lo, self.shape[1])
         made._shards = tuple(
             shard.cut(max(lo, end - len(shard)) - end + len(shard), min(hi, end) - end + len(shard))
@@ -240,7 +250,16 @@ class RowStore:
         return np.array(self[:], dtype)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_files": None, "_chunked": None}
+        given = self._given
+        given = given.absolute() if isinstance(given, LabelFiles) else given
+        shards = tuple(shard.absolute() for shard in self._shards)
+        of_process = {"_files": None, "_chunked": None}
+        return {**self.__dict__, "_shards": shards, "_given": given, **of_process}
+
+    def __copy__(self) -> "RowStore":
+        made = object.__new__(RowStore)
+        made.__dict__.update(self.__dict__)
+        return made
 
     def __repr__(self) -> str:
         n, d = self.shape
