@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ..notices import warn
 from ..problem import Multinomial
-from ..rows import NormalisedRows, Rows, blocks
+from ..rows import NormalisedRows, Rows
 from ..solvers.loop import Record, listed, run
 from ..solvers.newton import Newton
 from ..solvers.path import NewtonFold, Path
@@ -248,9 +248,8 @@ class LinearProbe(MultinomialClassifier):
         columns = None
         if self.scale == "standard":
             scaler = StandardScaler(with_mean=False)  # the intercept takes up any mean
-            for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-                scaler.partial_fit(rows.gather(np.arange(lo, hi)).matrix())
-                rows.release()
+            for lo, hi, part in rows.parts():
+                scaler.partial_fit(part.gather(np.arange(hi - lo)).matrix())
             columns = (1.0 / scaler.scale_).astype(rows.dtype)
         return self._scaled_as(rows, columns), columns
 
