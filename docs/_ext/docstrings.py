@@ -1,7 +1,7 @@
 """Docstrings as they are written here, for Sphinx.
 
-They are plain text: `name` is code, coef_ is no link, ‖W‖_* no error, and an indented block after an
-empty line is a formula.  reStructuredText would read all of these as something else.
+They are plain text: `name` is code, coef_ is no link, ‖W‖_* no error, and an indented block after
+an empty line is a formula.  reStructuredText would read all of these as something else.
 """
 
 import re
