@@ -58,6 +58,8 @@ def materials(tmp_path_factory):
             np.save(place / f"X_{part}.npy", X[rows])
             np.save(place / f"y_{part}.npy", y[rows])
     np.save(folder / "X_new.npy", data[2][100:120])
+    np.save(folder / "X.npy", data[0][:300])
+    np.save(folder / "y.npy", data[1][:300])
     rng = np.random.default_rng(0)
     for part in ("train", "test"):
         for name, shape in (("cat", (48, 1, 1)), ("dog", (1, 48, 1)), ("owl", (48, 48, 1))):
