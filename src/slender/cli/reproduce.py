@@ -165,15 +165,15 @@ def _list(experiments: Any, json: str | None, for_people: bool) -> None:
 
 def _report(done: list[Any], out: Path) -> list[Any]:
     """What was claimed and what is true here."""
-    from ..lab.reproduce.base import Claim, verdict
+    from ..lab.reproduce.base import verdict
 
     things: list[Any] = []
     held = total = 0
     for each in done:
         if each.document is None:
             continue
-        claims = [Claim(**claim) for claim in each.document["claims"]]
-        held, total = held + sum(claim.holds for claim in claims), total + len(claims)
+        claims = each.document["claims"]
+        held, total = held + sum(claim["holds"] for claim in claims), total + len(claims)
         kept = " (was there)" if each.found else ""
         things.append(f"{each.document['title']}{kept}")
         things += [f"  {verdict(claim)}" for claim in claims]

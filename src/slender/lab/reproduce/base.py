@@ -91,11 +91,17 @@ def means(rows: Sequence[Row], over: str, name: str) -> dict[Any, float]:
     }
 
 
-def verdict(claim: Claim) -> str:
-    """One line for people."""
-    where = "" if claim.data is None else f" [{claim.data}]"
-    numbers = ", ".join(f"{name} {shown(value)}" for name, value in claim.numbers.items())
-    return f"{'holds' if claim.holds else 'DOES NOT HOLD'}{where}: {claim.text} ({numbers})"
+def as_document(claim: Claim) -> Row:
+    """For results.json: the text says where, too."""
+    where = "" if claim.data is None else f"{claim.data}: "
+    return {**claim._asdict(), "text": where + claim.text, "holds": bool(claim.holds)}
+
+
+def verdict(claim: Mapping[str, Any]) -> str:
+    """One line for people, of a claim as results.json has it."""
+    numbers = ", ".join(f"{name} {shown(value)}" for name, value in claim["numbers"].items())
+    holds = "holds" if claim["holds"] else "DOES NOT HOLD"
+    return f"{holds}: {claim['text']}" + (f" ({numbers})" if numbers else "")
 
 
 def shown(value: Any) -> str:

@@ -24,7 +24,7 @@ from ..plots import written
 from ..provenance import machine
 from ..repeats import Say
 from ..splits import Split, fingerprint, locate
-from .base import FULL, Experiment, Material, Row, Scale
+from .base import FULL, Experiment, Material, Row, Scale, as_document
 from .material import loaded
 
 RESULTS = "results.json"
@@ -120,8 +120,9 @@ def _one(order: Order, each: Experiment, sets: _Sets, say: Say) -> Done:
         "name": each.name,
         "title": each.heading,
         "paper": each.paper,
-        "claims": [claim._asdict() for claim in each.judge(tables)],
-        "figures": [each.name + suffix for suffix in PICTURES],
+        "claims": [as_document(claim) for claim in each.judge(tables)],
+        "figures": [each.name + PICTURES[0]],
+        "drawings": [each.name + suffix for suffix in PICTURES[1:]],  # the same, to be scaled
         "tables": [f"{name}.csv" for name in tables],
         "warnings": list(dict.fromkeys(" ".join(str(w.message).split()) for w in said)),
         "settings": settings,
@@ -143,7 +144,7 @@ def found(folder: Path, each: Experiment, settings: Mapping[str, Any]) -> dict[s
     document = read(folder / RESULTS)
     try:
         same = document["kind"] == KIND and document["settings"] == finite(settings)
-        files = [*document["figures"], *document["tables"]]
+        files = [*document["figures"], *document["drawings"], *document["tables"]]
     except (KeyError, TypeError):
         return None
     whole = same and all((folder / name).is_file() for name in files)

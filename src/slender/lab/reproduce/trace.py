@@ -16,7 +16,7 @@ from .one_vs_rest import one_vs_rest, top_k
 PAPER = "Harchaoui et al. 2012"
 FIRST = 0.25  # of the singular values: "the first ones"
 ENERGY = 0.75  # of the squared norm: "most of the energy"
-GRID, ALPHA = (4, 3), 0.1  # values of lambda1 and lambda2, and the ratio of one to the next
+GRID, ALPHA = (5, 4), 0.1  # values of lambda1 and lambda2, and the ratio of one to the next
 MOST = 10  # k of top-k
 SVM, TRACE = "one-vs-rest SVM", "trace norm"
 
