@@ -54,8 +54,8 @@ def main(
 
     with machine.Neighbours() as others:
         result = race(n, d, d_sq, m, repeats, lambda line: command.say(line, "products"))
-    command.show(table(result), *machine.disturbed("products", others.cores))
     benchmark = command.Benchmark("products", json_file, quick)
+    benchmark.tell(table(result), *machine.disturbed("products", others.cores))
     benchmark.save({"others": others.cores, **result})
 
 
