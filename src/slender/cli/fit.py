@@ -9,7 +9,7 @@ from ..registry import METHODS
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
 from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
-from .output import check_outputs, facts, relative_gap, show, write_json
+from .output import check_outputs, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
 from .settings import OneOf
 
@@ -66,7 +66,7 @@ def fit(
     ending = Ending()
     with _bar(f"fit {method}", model, quiet) as advance:
         interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
-    save_model(_whole(encoder, model), out)
+    save_model(_whole(encoder, model), out, command_line())
     results = {
         "command": "fit",
         "model": str(out),
@@ -102,7 +102,7 @@ def _whole(encoder: Any, model: Any) -> Any:
 
 def fit_watched(model: Any, data: Any, watched: Any = None, callbacks: Any = ()) -> Any:
     """Fit with callbacks that see the pass and, where asked, its scores on other rows."""
-    from .evaluation import Watch
+    from ..lab.evaluation import Watch
 
     watch = [] if watched is None else [Watch(model, *watched)]
     model.set_params(callbacks=[*watch, *callbacks])

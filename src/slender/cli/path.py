@@ -9,7 +9,7 @@ import typer
 from ..registry import PROBES
 from .interrupts import Ending, Interrupted, interruptible
 from .options import Json, Labels, ModelOut, Plot, Quiet, Rows, Threads, ValY, of_data, read_val
-from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
+from .output import check_outputs, check_plot, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
 from .settings import OneOf
 
@@ -118,7 +118,7 @@ def path(
     if plot is not None:
         plot_chosen(model, plot)
     write_json(results, json, inputs)
-    save_model(model, out)
+    save_model(model, out, command_line())
     if not quiet and json != "-":
         show(_table(results), "", facts(_lines(results)))
     if ending.ended:
@@ -188,7 +188,7 @@ def _row(record: dict[str, float]) -> dict[str, Any]:
 
 
 def _score(model: Any, test: Any) -> dict[str, Any]:
-    from .evaluation import evaluate
+    from ..lab.evaluation import evaluate
 
     scores = evaluate(model, *test)
     return {
