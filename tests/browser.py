@@ -73,8 +73,8 @@ class Browser:
         elif method == "Log.entryAdded":
             self.said.append(about["entry"])
 
-    def open(self, path, width=1100, height=900, scheme="light", media="screen", phone=False):
-        """The page at a path, of a size, in a colour scheme."""
+    def open(self, path, width=1100, height=900, scheme="light", media="", phone=False):
+        """The page at a path, of a size, in a colour scheme, as printed if media is print."""
         self.said.clear()
         scale = 2 if phone else 1
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,

@@ -7,9 +7,10 @@ import typer
 
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .interrupts import Interrupted, interruptible
+from .live import progress_of_comparison
+from .logs import check_log, log_beside, logged
 from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
 from .output import check_outputs, check_plot, columns, say, show, write_json
-from .progress import progress_of_fits
 
 COLUMNS = {  # heading -> name in a row of the summary, format
     "objective": ("objective", ".5g"),
@@ -21,6 +22,7 @@ COLUMNS = {  # heading -> name in a row of the summary, format
     "seconds": ("seconds", ".3f"),
     "passes": ("passes", "g"),
 }
+FIT = ("dataset", "size", "opt", "obj", "seed", "step")  # of a record in the log
 SIZES = {
     "rows": ("size", ",d"),
     "seconds": ("seconds", ".3f"),
@@ -61,6 +63,14 @@ def compare(
         of_output("--resume", help="Continue with the fits that the file of --json holds."),
     ] = False,
     json: Json = None,
+    log: Annotated[
+        str | None,
+        of_output(
+            "--log",
+            metavar="FILE.jsonl",
+            help="Keep each record as it comes.  If not given: beside the file of --json.",
+        ),
+    ] = None,
     plot: Plot = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -72,6 +82,8 @@ def compare(
     are means over the seeds.
     """
     check_outputs(json, plot)
+    log = log_beside(log, json)
+    check_log(log, json, plot, only_lines=True)
     check_plot(plot)
     from ..lab import comparison
     from ..lab.optimisers import Options
@@ -107,7 +119,7 @@ def compare(
     )
     for reason in reasons:
         say(f"left out: {reason}")
-    results = _carry_out(plan, json, resume, quiet)
+    results = _carry_out(plan, json, log, resume, quiet)
     if plot is not None:
         _plot(results, plot)
     write_json(results, json)
@@ -177,7 +189,9 @@ def _rates(text: str) -> Any:
 # -- the work --------------------------------------------------------------------------------------
 
 
-def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[str, Any]:
+def _carry_out(
+    plan: Any, json: str | None, log: str | None, resume: bool, quiet: bool
+) -> dict[str, Any]:
     from ..lab.comparison import ASKED
     from ..lab.comparison import compare as carry_out
     from ..lab.ledger import Ledger, checksum
@@ -198,14 +212,19 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
             write_json(document(fits), json)
 
     ledger = Ledger(ASKED, _earlier(json, resume), save)
-    with progress_of_fits("compare", plan.fits, quiet) as advance:
+    keep = logged(log, append=resume)
+    with progress_of_comparison(plan.fits, quiet) as advance:
 
         def watch(event: Any) -> None:
             if "reason" in event:
                 where = event["dataset"] + (f", {event['size']:,} rows" if event["size"] else "")
                 say(f"{event['opt'] or 'every optimiser'} left out on {where}: {event['reason']}")
-            else:
-                advance(event, None)
+                return
+            if event["record"] is not None and not event["ended"]:
+                whose = {name: event[name] for name in FIT}
+                for call in keep:
+                    call({**whose, **event["record"]})
+            advance(event, None)
 
         try:
             outcome = interruptible(lambda: carry_out(plan, ledger, watch))

@@ -8,7 +8,8 @@ import typer
 from ..registry import METHODS
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
+from .logs import check_log, logged
+from .options import Json, Labels, Log, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
 from .output import check_outputs, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
 from .settings import OneOf
@@ -41,11 +42,13 @@ def fit(
     settings: dict[str, Any],
     out: ModelOut,
     json: Json = None,
+    log: Log = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a linear classifier and write it to a model file."""
     check_outputs(out, json)
+    check_log(log, out, json)
     model = METHODS[method].load()(**settings)
 
     from ..files import read_dataset
@@ -65,7 +68,9 @@ def fit(
         watched = None if val is None else with_classes(read_images(encoder, val, quiet), val)
     ending = Ending()
     with _bar(f"fit {method}", model, quiet) as advance:
-        interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
+        interruptible(
+            lambda: fit_watched(model, data, watched, [advance, *logged(log), ending]), ending
+        )
     save_model(_whole(encoder, model), out, command_line())
     results = {
         "command": "fit",

@@ -8,7 +8,20 @@ import typer
 
 from ..registry import PROBES
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Labels, ModelOut, Plot, Quiet, Rows, Threads, ValY, of_data, read_val
+from .logs import check_log, logged
+from .options import (
+    Json,
+    Labels,
+    Log,
+    ModelOut,
+    Plot,
+    Quiet,
+    Rows,
+    Threads,
+    ValY,
+    of_data,
+    read_val,
+)
 from .output import check_outputs, check_plot, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
 from .settings import OneOf
@@ -59,6 +72,7 @@ def path(
     out: ModelOut,
     plot: Plot = None,
     json: Json = None,
+    log: Log = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -68,6 +82,7 @@ def path(
     is scored once, at the end.
     """
     check_outputs(out, json, plot)
+    check_log(log, out, json, plot)
     check_plot(plot)
     for name in ("lambda1", "lambda2"):
         if f"n_{name}" in settings and f"{name}s" in settings:
@@ -84,7 +99,7 @@ def path(
     model = PROBES[penalty].load()(validation=held_out, **settings)
     ending = Ending()
     with _bar(model, penalty, quiet) as advance:
-        model.set_params(callbacks=[advance, ending])
+        model.set_params(callbacks=[advance, *logged(log), ending])
         interruptible(lambda: model.fit(*data), ending)
         model.set_params(callbacks=None)
     several = model.folds_ if len(model.folds_) > 1 else []

@@ -165,9 +165,10 @@ def mistakes(
 
 def spectrum(section: Section, model: Any) -> None:
     """Add the singular values of W."""
-    W = np.asarray(model.coef_, np.float64)
-    values = np.linalg.svd(W, compute_uv=False)
-    values = values[values > values[0] * np.finfo(np.float32).eps] if values[0] > 0 else values[:0]
+    W = model.coef_
+    values = np.linalg.svd(W.astype(np.float64), compute_uv=False)
+    # those that rounding makes of zeros are none: weights of a softmax add up to zero
+    values = values[values > values[0] * max(W.shape) * np.finfo(W.dtype).eps]
     if len(values) < 2:
         section.left_out.append("Spectrum of W: its rank is below two.")
         return
