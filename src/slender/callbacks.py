@@ -17,6 +17,7 @@ from .extras import check, need
 from .storage import FileError, PathLike, check_writable, finite, unwritten
 
 PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb", "mlflow": "mlflow"}
+FLUSH_SECONDS = 5  # of TensorBoard
 KINDS = "FILE.jsonl, tensorboard:FOLDER, wandb or mlflow"
 
 
@@ -61,7 +62,10 @@ class JSONLines(_Logger):
 
 
 class TensorBoard(_Logger):
-    """A scalar for each figure, in event files in a folder (package tensorboardX)."""
+    """A scalar for each figure, in event files in a folder (package tensorboardX).
+
+    They are on disk after FLUSH_SECONDS, at the end of the process, or after `close()`.
+    """
 
     def __init__(self, folder: PathLike) -> None:
         super().__init__()
@@ -73,12 +77,17 @@ class TensorBoard(_Logger):
         if self._writer is None:
             tensorboard = need("tensorboardX", "TensorBoard")
             try:
-                self._writer = tensorboard.SummaryWriter(str(self.folder))
+                self._writer = tensorboard.SummaryWriter(str(self.folder), flush_secs=FLUSH_SECONDS)
             except OSError as error:
                 raise FileError(f"{self.folder}: {unwritten(error)}") from error
         for name, value in _figures(record).items():
             self._writer.add_scalar(name, value, self.records)
-        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is waiting; a later record opens another file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_writer": None}  # it has a thread, and opens a file

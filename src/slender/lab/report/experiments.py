@@ -202,21 +202,24 @@ def _growth(document: Mapping[str, Any], dataset: str) -> list[Chart]:
     measured = (document.get("large_scale") or {}).get(dataset)
     if not measured:
         return []
-    seconds, errors = [], []
+    seconds, errors, efforts = [], [], []
     for place, each in enumerate(measured["contenders"]):
         name, points = f"{each['opt']} {each['obj']}", each["points"]
         sizes = {"rows": [point["size"] for point in points]}
         took = [point["seconds"]["mean"] for point in points]
         wrong = [100 * point["error"]["mean"] for point in points]
-        effort = "" if each["effort"] is None else f", seconds ~ rows^{each['effort']:.2f}"
+        if each["effort"] is not None:
+            efforts.append(f"{name}: seconds ~ rows^{each['effort']:.2f}")
         tips = [
             f"{name}, {n:,} rows: {s:.3g} s, {e:.2f} % wrong"
             for n, s, e in zip(sizes["rows"], took, wrong, strict=True)
         ]
-        seconds.append(Line(name + effort, sizes, took, tips, colour=place))
+        seconds.append(Line(name, sizes, took, tips, colour=place))
         errors.append(Line(name, sizes, wrong, tips, colour=place))
     rows = {"rows": "training rows"}
     return [
-        Chart("Seconds of fit", "seconds", rows, seconds, x_log=True, y_log=True),
+        Chart(
+            "Seconds of fit", "seconds", rows, seconds, True, True, note="; ".join(efforts) or None
+        ),
         Chart("Test error", "error, %", rows, errors, x_log=True, y_log=True),
     ]
