@@ -126,7 +126,7 @@ def confused(said: Answers, names: Sequence[Any]) -> tuple[str, list[Any]]:
     ]
     heads = [("class", ""), ("taken for", ""), ("rows", ",d"), ("of the class", "%")]
     what = "pairs" if len(count) <= PAIRS else f"of {len(count):,} pairs"
-    return "Most confused pairs", [long_table(heads, rows, what, 2)]
+    return "Most confused pairs", [long_table(heads, rows, what, 2, down=True)]
 
 
 def _pairs(said: Answers) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

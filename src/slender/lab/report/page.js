@@ -121,7 +121,7 @@ function long(box) {
   const count = box.querySelector(".count");
   const search = make("input", { type: "search", placeholder: "Search " + about.what, "aria-label": "Search " + about.what });
   const more = make("button", { type: "button", class: "more" }, "Show more");
-  const state = { by: about.by, down: heads[about.by].dataset.down === "1", shown: about.shown, sorted: about.rows };
+  const state = { by: about.by, down: about.down, shown: about.shown, sorted: about.rows };
 
   function draw() {
     const wanted = search.value.toLowerCase();
@@ -146,8 +146,13 @@ function long(box) {
       if (a[k] === null || b[k] === null) return (a[k] === null) - (b[k] === null);
       return sign * (about.heads[k] ? a[k] - b[k] : String(a[k]).localeCompare(String(b[k]), "en", { numeric: true }));
     });
-    heads.forEach((head, place) => head.toggleAttribute("aria-sort", false) || (place === k && head.setAttribute("aria-sort", state.down ? "descending" : "ascending")));
+    mark();
     draw();
+  }
+
+  function mark() {
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    heads[state.by].setAttribute("aria-sort", state.down ? "descending" : "ascending");
   }
 
   heads.forEach((head, k) => {
@@ -155,6 +160,7 @@ function long(box) {
     button.addEventListener("click", () => sort(k));
     head.replaceChildren(button);
   });
+  mark();
   search.addEventListener("input", draw);
   more.addEventListener("click", () => { state.shown += 4 * about.shown; draw(); });
   if (about.rows.length > 10) {

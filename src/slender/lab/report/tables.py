@@ -104,10 +104,12 @@ def long_table(
     rows: Sequence[Sequence[Any]],
     what: str,
     sorted_by: int,
+    down: bool = False,
 ) -> Element:
     """A table that the script sorts, searches and continues; without it, the first rows.
 
-    `heads` are names and styles, "" for text; rows are values, in the order that is shown first.
+    `heads` are names and styles, "" for text; rows are values, in the order that is shown first:
+    by a column, upwards or `down`.
     """
     styles = [style for _, style in heads]
     shown = [
@@ -126,7 +128,7 @@ def long_table(
     )
     plain = [[clean(v) if isinstance(v, str) else _finite(v) for v in row] for row in rows]
     about = {"heads": styles, "rows": plain, "shown": SHOWN, "what": what,
-             "by": sorted_by}  # fmt: skip
+             "by": sorted_by, "down": down}  # fmt: skip
     return E("div", made, E("p", more, class_="note count"), data(about), class_="long")
 
 
