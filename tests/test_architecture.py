@@ -28,6 +28,7 @@ ORDER = [
     "solvers",
     "estimators",
     "compress",  # rows as codes
+    "stores",  # rows and labels in files of many formats
     "features",  # images -> vectors
     "files",  # data in
     "model",  # models in and out
@@ -45,6 +46,7 @@ DOORS = {
     "rows/convert.py",  # as_rows
     "rows/bfloat.py",  # an array of ml_dtypes, or a tensor
     "rows/mapped.py",  # is there a file behind an array?
+    "solvers/packing.py",  # whatever a state holds
     "estimators/validation.py",  # X and y as users have them
     "estimators/linear.py",  # parts of a model file
     "model.py",  # likewise
@@ -59,7 +61,7 @@ LAZY = {
     "registry.py": {"*"},  # estimators, by name
     "model.py": {"estimators.linear", "*"},  # and the class that a file names
     "lab/provenance.py": {"rows.cores"},
-    "files.py": {"compress", "rows", "rows.bfloat"},
+    "stores/pq.py": {"compress.matrix"},
 }
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

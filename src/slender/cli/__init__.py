@@ -32,6 +32,7 @@ from .output import WORDS, say
 from .path import BY_PENALTY, path
 from .predict import predict
 from .report import report
+from .reproduce import reproduce
 from .run import run
 from .score import score
 from .settings import OneOf, with_settings
@@ -56,6 +57,7 @@ EXAMPLES: dict[Command, str] = {
     run: "slender run --dataset mnist --opt bcfw --lam 0.01 --batch-size 256 --passes 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
     report: "slender report model --data X_test.npy --data-y y_test.npy --out report.html",
+    reproduce: "slender reproduce slnd-fig3 --out reproduced",
     datasets: "slender datasets get mnist --data-dir data",
     export: "slender export model --to onnx --out model.onnx",
     demo: "slender demo",

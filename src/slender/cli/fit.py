@@ -9,9 +9,23 @@ from ..registry import METHODS
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
 from .logs import check_log, logged
-from .options import Json, Labels, Log, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
+from .options import (
+    Data,
+    Json,
+    Key,
+    Label,
+    Log,
+    ModelOut,
+    Quiet,
+    Threads,
+    ValY,
+    of_data,
+    read_data,
+    read_val,
+)
 from .output import check_outputs, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
+from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
 
 BY_METHOD = OneOf("--method", "logistic", METHODS)
@@ -20,11 +34,12 @@ LAST = 5  # accuracies on --val that the summary shows
 
 
 def fit(
-    X: Rows,
-    y: Labels = None,
+    X: Data,
     *,
+    key: Key = None,
+    label: Label = None,
     val: Annotated[
-        Path | None,
+        str | None,
         of_data(help="Rows, or a folder, on which to report accuracy after each pass."),
     ] = None,
     val_y: ValY = None,
@@ -41,6 +56,7 @@ def fit(
     ] = BY_METHOD.default,
     settings: dict[str, Any],
     out: ModelOut,
+    resume: Resume = False,
     json: Json = None,
     log: Log = None,
     threads: Threads = None,
@@ -49,28 +65,39 @@ def fit(
     """Fit a linear classifier and write it to a model file."""
     check_outputs(out, json)
     check_log(log, out, json)
+    folder = check_resume(settings.get("checkpoint"), resume)
     model = METHODS[method].load()(**settings)
 
-    from ..files import read_dataset
+    from ..files import Names
     from ..lab.provenance import data_of, settings_of
     from ..model import save_model
+    from ..solvers.checkpoint import clear
 
     encoder, skipped = None, []
     if features is None:
-        data = read_dataset(X, y)
-        watched = read_val(val, val_y, "test", data[0].shape[1])
+        names = Names(key, label)
+        data = read_data(X, names)
+        watched = read_val(val, val_y, "test", data[0].shape[1], names)
     else:
-        if y is not None or val_y is not None:
-            raise ValueError("--features: the folders of images are the labels; remove their file")
-        encoder = fitted_encoder(features, X, settings["random_state"], quiet)
-        images = read_images(encoder, X, quiet)
-        data, skipped = with_classes(images, X), images.skipped
-        watched = None if val is None else with_classes(read_images(encoder, val, quiet), val)
+        if len(X) > 1 or val_y is not None or key is not None or label is not None:
+            raise ValueError(
+                "--features takes a folder of images, whose folders are the labels; remove other "
+                "files and names"
+            )
+        photos = Path(X[0])
+        encoder = fitted_encoder(features, photos, settings["random_state"], quiet)
+        images = read_images(encoder, photos, quiet)
+        data, skipped = with_classes(images, photos), images.skipped
+        watched = None
+        if val is not None:
+            watched = with_classes(read_images(encoder, Path(val), quiet), Path(val))
     ending = Ending()
     with _bar(f"fit {method}", model, quiet) as advance:
-        interruptible(
-            lambda: fit_watched(model, data, watched, [advance, *logged(log), ending]), ending
-        )
+        calls = [advance, *logged(log), ending]
+        try:
+            interruptible(lambda: fit_watched(model, data, watched, calls), ending)
+        except KeyboardInterrupt:
+            raise left_with(folder) from None
     save_model(_whole(encoder, model), out, command_line())
     results = {
         "command": "fit",
@@ -86,14 +113,17 @@ def fit(
             "encoder": features,
             "skipped": [{"file": str(path), "reason": reason} for path, reason in skipped],
         }
-    inputs = data_of(X, data, y)
+    inputs = data_of(" ".join(X), data)
     if watched is not None:
         inputs = {**inputs, **data_of(val, watched, val_y, "_val")}
     write_json(results, json, inputs)
     if not quiet and json != "-":
         show(facts(_lines(results)))
     if ending.ended:
-        raise Interrupted(f"{out} holds the model of {results['passes']:g} passes")
+        kept = f"{out} holds the model of {results['passes']:g} passes"
+        raise Interrupted(kept + and_continues(folder))
+    if folder is not None:
+        clear(folder)
 
 
 def _whole(encoder: Any, model: Any) -> Any:

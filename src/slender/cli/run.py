@@ -8,7 +8,7 @@ import typer
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess
 from .interrupts import Ending, Interrupted, interruptible
 from .logs import check_log, log_beside, logged
-from .options import Json, Log, Plot, Quiet, Threads, of_data
+from .options import Json, Key, Label, Log, Plot, Quiet, Threads, of_data
 from .output import cell, check_outputs, check_plot, show, write_json
 from .progress import progress_of_passes
 
@@ -38,6 +38,8 @@ def run(
         of_data(help="With --dsq, test on full rows or on codes.  If not given: full."),
     ] = None,
     data_dir: DataDir = None,
+    key: Key = None,
+    label: Label = None,
     opt: Annotated[str, OPT],
     obj: Obj = None,
     settings: dict[str, Any],
@@ -61,6 +63,7 @@ def run(
     log = log_beside(log, json)
     check_log(log, json, plot)
     check_plot(plot)
+    from ..files import Names
     from ..lab.experiment import describe, experiment
     from ..lab.optimisers import Options, choose, complete
     from ..lab.splits import compressed, load, needs_folder, prepared
@@ -73,7 +76,7 @@ def run(
         raise ValueError(f"--data-dir is not used by --dataset {dataset}; remove it")
     if test_on is not None and dsq is None:
         raise ValueError("--test-on says what a model trained on codes is tested on; give --dsq")
-    whole = load(dataset, data_dir)
+    whole = load(dataset, data_dir, Names(key, label))
     split = prepared(whole, preprocess)
     compression: dict[str, Any] | None = None
     if dsq is not None:
@@ -103,7 +106,14 @@ def run(
         from ..lab.figures import plot_curves
 
         plot_curves([fit], plot)
-    fit["settings"] = {**fit["options"], "preprocess": preprocess, "dsq": dsq, "test_on": test_on}
+    fit["settings"] = {
+        **fit["options"],
+        "preprocess": preprocess,
+        "dsq": dsq,
+        "test_on": test_on,
+        "key": key,
+        "label": label,
+    }
     write_json(fit, json, {part: (dataset, of) for part, of in whole._asdict().items()})
     _warn(fit["warnings"])
     if for_people:

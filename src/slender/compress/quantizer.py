@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.validation import check_block, check_positive, generator, read_rows
 from ..extras import need
-from ..rows import DenseBlock, Rows, blocks
+from ..rows import DenseBlock, Rows
 from ..rows.blas import look_again, openmp_threads
 from ..rows.lookup import CENTROIDS
 from ..storage import PathLike
@@ -95,7 +95,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(n)[: self.training_rows])
-        sample = _single(rows.dense(chosen), chosen)
+        sample = _single(rows, rows.dense(chosen), chosen)
         trained = faiss.ProductQuantizer(d, n_sq, 8)
         trained.cp.seed = int(rng.integers(2**31 - 1))
         trained.cp.niter = int(self.n_iter)
@@ -114,7 +114,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._read(X)
         codes = np.empty((rows.shape[0], len(self.codebooks_)), np.uint8)
         done = 0
-        for block in self._encoded(rows, progress):
+        for block in self.encoded(rows, progress):
             codes[done : done + len(block)] = block
             done += len(block)
         return CompressedMatrix(codes, self.codebooks_)
@@ -124,7 +124,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Write the codes of X to a file block by block, for codes that do not fit in memory."""
         rows = self._read(X)
-        write_codes(path, self.codebooks_, rows.shape[0], self._encoded(rows, progress))
+        write_codes(path, self.codebooks_, rows.shape[0], self.encoded(rows, progress))
 
     def decode(self, M: CompressedMatrix) -> NDArray[Any]:
         """The decoded rows of codes that were made with these codebooks."""
@@ -150,20 +150,19 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return read_rows(self, X)
 
-    def _encoded(
-        self, rows: Rows, progress: Callable[[int], object] | None
+    def encoded(
+        self, rows: Rows, progress: Callable[[int], object] | None, first: int = 0
     ) -> Iterator[NDArray[np.uint8]]:
+        """Blocks of codes, from the row `first` on, where a block must begin."""
         faiss = _faiss()
         n_sq, _, d_sq = self.codebooks_.shape
         coder = faiss.ProductQuantizer(n_sq * d_sq, n_sq, 8)
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
-        for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-            index = np.arange(lo, hi)
-            block = _single(rows.dense(index), index)
+        for lo, hi, part in rows.parts(start=first):
+            block = _single(rows, part.dense(np.arange(hi - lo)), np.arange(lo, hi))
             with _threads(faiss):
                 numbers = coder.compute_codes(block)
             yield numbers
-            rows.release()
             if progress is not None:
                 progress(hi)
 
@@ -191,17 +190,18 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _single(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The rows `index` in float32; an error if they are not finite."""
+def _single(rows: Rows, block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The rows `index`, given as `block`, in float32; an error if they are not finite."""
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(block, np.float32)
     bad = DenseBlock(single).first_bad()
     if bad is not None:
         i, j, _ = bad
-        check_block(DenseBlock(block[i : i + 1]), int(index[i]))  # NaN or infinity, as it was given
+        row = int(index[i])
+        check_block(rows, DenseBlock(block[i : i + 1]), row)  # NaN or infinity, as it was given
         raise ValueError(
-            f"X contains {block[i, j]:.3g} at row {index[i]}, column {j}, too large for float32; "
-            "scale the features down"
+            f"X contains {block[i, j]:.3g} at {rows.where(row)}, column {j}, too large for "
+            "float32; scale the features down"
         )
     return single
 

@@ -153,8 +153,7 @@ class Examples:
             first += other
         return first  # type: ignore[no-any-return]
 
-    def _part(self, lo: int, hi: int, block: Block | None = None) -> Part:
-        block = self.rows.block(lo, hi) if block is None else block
+    def _part(self, lo: int, hi: int, block: Block) -> Part:
         columns = {name: column[lo:hi] for name, column in self.columns.items()}
         return Part(lo, block, self.y[lo:hi], self.w[lo:hi], columns)
 
@@ -164,34 +163,33 @@ class Examples:
         total = p.start(d, dtype)
         step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
         R = np.empty((min(step, n), C), dtype)
-        for lo in range(0, n, step):
-            hi = min(lo + step, n)
-            total = self._share_block(p, total, R[: hi - lo], lo, hi)
-            self.rows.release()
+        for lo, hi, part in self.rows.parts(step * self.rows.row_bytes):
+            total = self._share_part(p, total, R[: hi - lo], lo, part)
         return total
 
-    def _share_block(
-        self, p: GradientPass[Sums], total: Any, R: NDArray[Any], lo: int, hi: int
+    def _share_part(
+        self, p: GradientPass[Sums], total: Any, R: NDArray[Any], lo: int, rows: Rows
     ) -> Any:
         """Residuals R by parts of the rows, then the gradient by parts of the classes."""
-        d, dtype = self.rows.shape[1], self.rows.dtype
+        (n, d), dtype = rows.shape, rows.dtype
         parts: dict[int, Any] = {}
 
         def residuals(first: int, last: int) -> None:
             mine = parts[first] = p.start_part(0, dtype, PARTS_A_THREAD * num_threads(), total)
-            p.residuals(mine, self._part(lo + first, lo + last), R[first:last])
+            part = self._part(lo + first, lo + last, rows.block(first, last))
+            p.residuals(mine, part, R[first:last])
 
-        each_part(np.full(hi - lo, float(p.n_classes * d)), residuals)
+        each_part(np.full(n, float(p.n_classes * d)), residuals)
         for _, part in sorted(parts.items()):  # in order: the same sums in every run
             total += part
-        block, G = self.rows.block(lo, hi), p.gradient(total)
+        block, G = rows.block(0, n), p.gradient(total)
         chunk = max(1, SCRATCH_BYTES // (d * dtype.itemsize))
 
         def products(first: int, last: int) -> None:
             scratch = np.empty((min(last - first, chunk), d), dtype)
             block.add_product(R[:, first:last], G[first:last], scratch)
 
-        each_part(np.full(p.n_classes, float((hi - lo) * d)), products)
+        each_part(np.full(p.n_classes, float(n * d)), products)
         return total
 
     def times(self, B: NDArray[Any]) -> NDArray[Any]:

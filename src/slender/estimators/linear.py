@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..problem.linear import Linear
 from ..rows import Rows
+from ..storage import PathLike
 from .validation import check_block, check_positive, read_indicator, read_rows
 
 
@@ -26,6 +27,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     multilabel_: bool
     n_features_in_: int
+    checkpoint: PathLike | None
+    checkpoint_every: float
+    may_be_raised: tuple[str, ...] = ("passes",)  # settings with which a saved fit may go on
     link: ClassVar[Literal["softmax"] | None] = None  # how scores become probabilities, if they do
 
     def __sklearn_tags__(self) -> Any:
@@ -137,7 +141,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """Call use(lo, hi, scores) for each row block: the n x C scores are never stored."""
 
         def work(lo: int, hi: int, block: Any) -> None:
-            check_block(block, lo)
+            check_block(rows, block, lo)
             S = self._linear(block)
             S += self.intercept_
             use(lo, hi, self._calibrate(S))

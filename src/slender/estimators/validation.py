@@ -43,17 +43,17 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
 
 def check_finite(rows: Rows) -> None:
     """Raise an error at the first NaN or infinity of all rows."""
-    rows.each_block(lambda lo, hi, block: check_block(block, lo))
+    rows.each_block(lambda lo, hi, block: check_block(rows, block, lo))
 
 
-def check_block(block: Block, lo: int) -> None:
-    """Raise an error at the first NaN or infinity, with its row and column; lo is the first row."""
+def check_block(rows: Rows, block: Block, lo: int) -> None:
+    """Raise an error at the first NaN or infinity, with its place; lo is the block's first row."""
     bad = block.first_bad()
     if bad is not None:
         i, j, value = bad
         what = "NaN" if np.isnan(value) else "infinity (inf)"
         raise ValueError(
-            f"X contains {what} at row {lo + i}, column {j}; "
+            f"X contains {what} at {rows.where(lo + i)}, column {j}; "
             "remove or replace it (for instance with sklearn.impute.SimpleImputer)"
         )
 

@@ -4,10 +4,13 @@
 the methods of a store, `block.Block` those of a block of its rows.
 """
 
+from .ahead import each_part_read
 from .base import Rows, blocks
 from .bfloat import bfloat_bits
 from .blas import one_blas_thread
 from .block import Block
+from .chunked import ChunkedRows, Source
+from .chunked_codes import ChunkedCodeRows
 from .codes import CodeRows
 from .convert import as_rows, stack
 from .csr import CSRRows
@@ -20,16 +23,20 @@ from .threads import map_blocks
 __all__ = [
     "Block",
     "CSRRows",
+    "ChunkedCodeRows",
+    "ChunkedRows",
     "CodeRows",
     "DenseBlock",
     "DenseRows",
     "NormalisedRows",
     "Rows",
+    "Source",
     "SubsetRows",
     "as_csr",
     "as_rows",
     "bfloat_bits",
     "blocks",
+    "each_part_read",
     "map_blocks",
     "one_blas_thread",
     "stack",

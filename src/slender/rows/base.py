@@ -7,6 +7,10 @@
     take(order)      rows that a kernel can read, and the position of each example of `order`
     scaled(scale)    the same rows with their columns scaled
     widened()        the same rows computed in float64, if float32 is not accurate enough
+    where(i)         where row i comes from, for messages
+    random_order     a random order of some rows in which the store can read them
+    part(lo, hi)     rows lo..hi as a store of their own, read from their file if they are in one
+    parts()          all rows by such parts, read ahead
     each_block       calls a function on every block, on all cores (threads.py)
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that X is never widened or copied as a whole
 
@@ -16,15 +20,19 @@ computed in float32, all others in float64.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import threads
+from .ahead import each_part_read
 from .block import Block
 from .kernel import KernelRows
+from .shuffling import by_chunks, even_edges
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
 # and its product stay far below the memory that a fit may use.
@@ -62,6 +70,10 @@ class Rows(ABC):
     def gather(self, index: NDArray[np.intp]) -> Block:
         """The rows `index`, decoded: a dense block or a CSR one."""
 
+    @abstractmethod
+    def part(self, lo: int, hi: int) -> "Rows":
+        """Rows lo..hi as a store of their own, read from their file if they are in one."""
+
     def select(self, index: NDArray[np.intp]) -> Block:
         """The rows `index`, in the form that `block` returns."""
         return self.gather(index)
@@ -84,16 +96,65 @@ class Rows(ABC):
         """The same rows, computed in float64."""
         return self if self.dtype == np.float64 else WidenedRows(self)
 
+    def where(self, i: int) -> str:
+        """Where row i comes from, for messages."""
+        return f"row {i}"
+
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        """Positions in `index` in a random order in which the store can read these rows.
+
+        Solvers that visit rows in random order ask for it before every pass.
+        """
+        if not self.on_disk:
+            return rng.permutation(len(index))
+        return by_chunks(index, self.chunk_borders(), self.stored_row_bytes, rng)
+
+    def chunk_borders(self) -> Sequence[int]:
+        """Row numbers, from 0 to n, between chunks: in a random order, each is read as a whole."""
+        return even_edges(self.shape[0], self.stored_row_bytes)
+
     @property
     def row_bytes(self) -> int:
         """Bytes of one gathered row, on average."""
         return self.shape[1] * self.dtype.itemsize
+
+    @property
+    def on_disk(self) -> bool:
+        """Are the rows in a file, so that they should be read ahead?"""
+        return False
+
+    @property
+    def stored_row_bytes(self) -> int:
+        """Bytes of a row as it is stored, on average."""
+        return self.row_bytes
+
+    def borders(self) -> Sequence[int]:
+        """Row numbers, from 0 to n, that no block may cross."""
+        return (0, self.shape[0])
 
     def block_rows(self, out_bytes: int) -> int:
         """Largest number of rows in a block that stays in cache; `out_bytes` is a row's output."""
         size = max(1, self.row_bytes, out_bytes)
         fewest = min(FEWEST_ROWS, LARGEST_BYTES // size) if size > WIDE_BYTES else 1
         return max(1, threads.CACHE_BYTES // size, fewest)
+
+    def parts(
+        self, part_bytes: int | None = None, start: int = 0
+    ) -> Iterator[tuple[int, int, "Rows"]]:
+        """(lo, hi, rows lo..hi) for all rows, read ahead if they are in a file.
+
+        Parts that begin before `start` are left out.
+        """
+        cuts = [
+            (first + lo, first + hi)
+            for first, last in pairwise(self.borders())
+            for lo, hi in blocks(last - first, self.row_bytes, part_bytes)
+            if first + lo >= start
+        ]
+        yield from each_part_read(self, cuts)
+
+    def will_need(self) -> None:  # noqa: B027  (most stores have nothing to read)
+        """Start reading the rows of a mapped file."""
 
     def release(self) -> None:  # noqa: B027  (most stores have nothing to release)
         """Release memory that only speeds up the next read: pages of a mapped file."""
@@ -153,8 +214,31 @@ class DerivedRows(Rows):
     def row_bytes(self) -> int:
         return self.rows.row_bytes
 
+    @property
+    def on_disk(self) -> bool:
+        return self.rows.on_disk
+
+    @property
+    def stored_row_bytes(self) -> int:
+        return self.rows.stored_row_bytes
+
+    def borders(self) -> Sequence[int]:
+        return self.rows.borders()
+
+    def where(self, i: int) -> str:
+        return self.rows.where(i)
+
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        return self.rows.random_order(index, rng)
+
     def release(self) -> None:
         self.rows.release()
+
+    def _over(self, rows: Rows) -> Any:
+        """The same change of other rows."""
+        other = copy(self)
+        other.rows, other.shape = rows, (rows.shape[0], self.shape[1])
+        return other
 
 
 class ChangedRows(DerivedRows):
@@ -166,6 +250,9 @@ class ChangedRows(DerivedRows):
 
     def block(self, lo: int, hi: int) -> Block:
         return self.changed(self.rows.block(lo, hi))
+
+    def part(self, lo: int, hi: int) -> Rows:
+        return self._over(self.rows.part(lo, hi))  # type: ignore[no-any-return]
 
     def gather(self, index: NDArray[np.intp]) -> Block:
         return self.changed(self.rows.gather(index))

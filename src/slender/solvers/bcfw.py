@@ -20,7 +20,7 @@ rows of W that change: with Δ_t the change in step t,
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,8 @@ class FrankWolfe(Solver[BCFWState]):
     average: bool = True
     tol: float | None = None
 
+    made_of: ClassVar[tuple[type, ...]] = (BCFWState, BCFWIterate, Patterns, Kept)
+
     def init(self, rng: np.random.Generator) -> BCFWState:
         """W = 0."""
         rows, C = self.problem.rows, self.problem.n_rows
@@ -102,7 +104,8 @@ class FrankWolfe(Solver[BCFWState]):
         """One pass, then the duality gap."""
         problem = self.problem
         active = np.flatnonzero(problem.U)
-        state.iterate = self.sweep(state.iterate, active, state.rng.permutation(self._blocks))
+        which = problem.rows.random_order(active[:: self.batch_size], state.rng)
+        state.iterate = self.sweep(state.iterate, active, which)
         losses, squares = state.iterate.numbers[[LOSS, SQUARES]]
         estimate = problem.lam * (losses + 0.5 * squares / len(active))
 
@@ -135,11 +138,6 @@ class FrankWolfe(Solver[BCFWState]):
         form = self.problem.form
         assert isinstance(form, Multiclass)  # also for two classes: W has a row for each
         return form.y
-
-    @property
-    def _blocks(self) -> int:
-        """M = ceil(n / b)."""
-        return -(-int(np.count_nonzero(self.problem.U)) // self.batch_size)
 
     def sweep(
         self, iterate: BCFWIterate, active: NDArray[np.intp], which: NDArray[np.intp]

@@ -26,7 +26,7 @@ curvature of the loss: it limits how far a row can move its own scores.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -138,7 +138,8 @@ def slopes(batch_loss, S, b, index, y, weights, eta, cap):  # type: ignore[no-un
     return total
 
 
-class MiniBatchState(NamedTuple):
+@dataclass
+class MiniBatchState:
     """All that changes during a fit."""
 
     rng: np.random.Generator
@@ -165,6 +166,8 @@ class MiniBatch(Solver[MiniBatchState]):
     cap: float = np.inf  # in units of 1/(kappa ‖x_i‖²); inf: none
     average: bool = True
 
+    made_of: ClassVar[tuple[type, ...]] = (MiniBatchState,)
+
     def init(self, rng: np.random.Generator) -> MiniBatchState:
         """W = 0."""
         C, (_, dim), dtype = self.data.n_classes, self.data.rows.shape, self.data.rows.dtype
@@ -184,7 +187,7 @@ class MiniBatch(Solver[MiniBatchState]):
         n_batches = -(-n // self.batch_size)
         every = int(np.clip(n_batches // AVERAGES_A_PASS, 1, AVERAGE_EVERY))
         total, scratch = 0.0, np.empty_like(state.W)
-        order = self.data.active[state.rng.permutation(n)]
+        order = self.data.active[self.data.rows.random_order(self.data.active, state.rng)]
         # Products this small are slower on many threads, hence one.  If the step is too large,
         # numbers may overflow: the estimator warns once that the fit diverged.
         with one_blas_thread(), np.errstate(over="ignore"):

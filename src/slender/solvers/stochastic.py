@@ -25,12 +25,12 @@ limited); weights c_i; averaging.  v is stored as scale * V, so that shrinking b
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..curvature import Coordinates
+from ..curvature import STATES, Coordinates
 from ..curvature.metric import FIXED, At, Metric, move
 from ..kernels import kernel
 from ..labels import Labels, positives, sign
@@ -121,6 +121,8 @@ class Stochastic(Solver[StochasticState]):
     negatives: float | str = "all"
     metric: Metric = FIXED
 
+    made_of: ClassVar[tuple[type, ...]] = (StochasticState, Iterate, *STATES)
+
     def init(self, rng: np.random.Generator) -> StochasticState:
         """w = 0, as in the paper."""
         C, (_, dim), dtype = self.data.n_classes, self.data.rows.shape, self.data.rows.dtype
@@ -145,8 +147,9 @@ class Stochastic(Solver[StochasticState]):
         data, iterate = self.data, state.iterate
         iterate.total[:], iterate.seen[:] = 0.0, 0
         iterate.squares[:], iterate.looks[:] = 0.0, 0
-        row_bytes = data.rows.row_bytes
-        for visits in pass_over(data.active, self._mine, self.negatives, row_bytes, state.rng):
+        order = data.rows.random_order(data.active, state.rng)
+        drawn = self._mine, self.negatives, data.rows.row_bytes, state.rng
+        for visits in pass_over(data.active, order, *drawn):
             X, index = data.rows.take(visits.order)
             arguments = visits, self._lengths, data.weights, state.metric, iterate
             sweep(self.loss, X, index, data.y, *arguments)
