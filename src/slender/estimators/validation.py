@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 from ..labels import ClassIndex, Indicator, Labels, counts
 from ..problem import Weights
 from ..rows import Block, Rows, as_csr, as_rows, bfloat_bits
+from ..rows.block import Bad
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
@@ -43,12 +44,15 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
 
 def check_finite(rows: Rows) -> None:
     """Raise an error at the first NaN or infinity of all rows."""
-    rows.each_block(lambda lo, hi, block: check_block(block, lo))
+    _refuse(rows.first_bad())
 
 
 def check_block(block: Block, lo: int) -> None:
     """Raise an error at the first NaN or infinity, with its row and column; lo is the first row."""
-    bad = block.first_bad()
+    _refuse(block.first_bad(), lo)
+
+
+def _refuse(bad: Bad | None, lo: int = 0) -> None:
     if bad is not None:
         i, j, value = bad
         what = "NaN" if np.isnan(value) else "infinity (inf)"

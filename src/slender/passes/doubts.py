@@ -62,6 +62,12 @@ class Collector:
         self.filled = 0
         self.a = np.zeros(C)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels from one machine to another: the pairs, without room for more."""
+        state = self.__dict__.copy()
+        state["found"] = Found(*(array[: self.filled] for array in self.found))
+        return state
+
     def add(self, R: NDArray[Any], w: NDArray[np.float64], sizes: NDArray[Any], first: int) -> None:
         """Add the pairs of a block that begins at row `first`, from its residuals w (p - e_y)."""
         scale, done = self.wanted.scale, 0

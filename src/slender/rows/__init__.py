@@ -4,7 +4,7 @@
 the methods of a store, `block.Block` those of a block of its rows.
 """
 
-from .base import Rows, blocks
+from .base import NormalisedRows, Rows, SubsetRows, blocks
 from .bfloat import bfloat_bits
 from .blas import one_blas_thread
 from .block import Block
@@ -12,9 +12,7 @@ from .codes import CodeRows
 from .convert import as_rows, stack
 from .csr import CSRRows
 from .dense import DenseBlock, DenseRows
-from .normalised import NormalisedRows
 from .sparse_input import as_csr
-from .subset import SubsetRows
 from .threads import map_blocks
 
 __all__ = [

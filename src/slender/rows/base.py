@@ -5,8 +5,11 @@
     gather(index)    those rows decoded, for a sample or a mini-batch: dense or CSR
     dense(index)     those rows as a dense array
     take(order)      rows that a kernel can read, and the position of each example of `order`
+    subset(index)    some of the rows, without a copy
     scaled(scale)    the same rows with their columns scaled
+    normalised()     the same rows, each divided by its norm
     widened()        the same rows computed in float64, if float32 is not accurate enough
+    first_bad()      the first NaN or infinity
     each_block       calls a function on every block, on all cores (threads.py)
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that X is never widened or copied as a whole
 
@@ -23,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import threads
-from .block import Block
+from .block import Bad, Block
 from .kernel import KernelRows
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
@@ -76,9 +79,17 @@ class Rows(ABC):
         """The rows `index` as a dense array."""
         return self.gather(index).toarray()
 
+    def subset(self, index: NDArray[np.intp]) -> "Rows":
+        """The rows `index`, without a copy."""
+        return SubsetRows(self, index)
+
     def scaled(self, scale: NDArray[Any]) -> "Rows":
         """Row i is x_i * scale."""
         return ScaledRows(self, scale)
+
+    def normalised(self) -> "Rows":
+        """Row i is x_i / ‖x_i‖; all-zero rows stay zero."""
+        return NormalisedRows(self)
 
     def widened(self) -> "Rows":
         """The same rows, computed in float64."""
@@ -103,6 +114,18 @@ class Rows(ABC):
         threads.map_blocks(
             self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes
         )
+
+    def first_bad(self) -> Bad | None:
+        """Row, column and value of the first NaN or infinity; None if there is none."""
+        found: list[Bad] = []
+
+        def work(lo: int, hi: int, block: Block) -> None:
+            bad = block.first_bad()
+            if bad is not None:
+                found.append((lo + bad[0], *bad[1:]))
+
+        self.each_block(work)
+        return min(found, default=None)
 
     def matmat(self, B: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """X B for B (d, m)."""
@@ -201,3 +224,35 @@ class WidenedRows(ChangedRows):
     @property
     def row_bytes(self) -> int:
         return 2 * self.rows.row_bytes
+
+
+class NormalisedRows(ChangedRows):
+    """Row i is x_i / ‖x_i‖, scaled when it is read; all-zero rows stay zero."""
+
+    def changed(self, block: Block) -> Block:
+        norms = np.sqrt(block.row_squares())
+        return block.times_rows(np.divide(1.0, norms, out=np.ones_like(norms), where=norms > 0))
+
+
+class SubsetRows(DerivedRows):
+    """Row i is row index[i] of another store: the training part of a split, or a few per class."""
+
+    def __init__(self, rows: Rows, index: NDArray[np.intp]) -> None:
+        super().__init__(rows)
+        self.index = index
+        self.shape = (len(index), rows.shape[1])
+
+    def block(self, lo: int, hi: int) -> Block:
+        return self.rows.select(self.index[lo:hi])
+
+    def select(self, index: NDArray[np.intp]) -> Block:
+        return self.rows.select(self.index[index])
+
+    def gather(self, index: NDArray[np.intp]) -> Block:
+        return self.rows.gather(self.index[index])
+
+    def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
+        return self.rows.take(self.index[order])
+
+    def scaled(self, scale: NDArray[Any]) -> Rows:
+        return SubsetRows(self.rows.scaled(scale), self.index)

@@ -24,16 +24,16 @@ the final fit is enough.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data import Examples
 from ..problem import Multinomial
 from ..problem.certificate import hopeful
 from ..problem.linear import Linear, one_row
 from ..problem.tracenorm import Factors, raw_intercepts
-from ..rows import DenseRows, Rows
 from .loop import Clock, Record, Solver, steps
 from .newton import Newton
 from .quasinewton import NewtonState, begin, descend, enter, narrow
@@ -45,14 +45,8 @@ HOPELESS = 10.0  # times the target gap: if float32 stalls above it, continue in
 LOOSER = 3.0
 
 
-class HeldOut(NamedTuple):
-    """Rows to evaluate a model on, and their classes."""
-
-    rows: Rows
-    class_index: NDArray[np.int32]
-
-
-Judge = Callable[[HeldOut, NDArray[Any], NDArray[Any]], Record]  # figures of W and b
+# The figures of W and b on held-out examples.
+Judge = Callable[[Examples, NDArray[Any], NDArray[Any]], Record]
 
 
 class Fold(ABC):
@@ -61,7 +55,7 @@ class Fold(ABC):
     state: Any = None  # of the solver; passed on from value to value
 
     def __init__(
-        self, held_out: HeldOut, judge: Judge, most: float, rng: np.random.Generator
+        self, held_out: Examples, judge: Judge, most: float, rng: np.random.Generator
     ) -> None:
         self.held_out, self.judge, self.most, self.rng = held_out, judge, most, rng
 
@@ -255,9 +249,9 @@ class RankOneFold(Fold):
 
     def judged(self) -> Record:
         """The figures, computed once per model."""
-        at, (rows, index) = self.state.here.at, self.held_out
+        at, held_out = self.state.here.at, self.held_out
         if not self.models or at is not self.models[-1]:
-            within = HeldOut(DenseRows(rows.matmat(at.U)), index)  # in the coordinates of the atoms
+            within = held_out.project(at.U)  # in the coordinates of the atoms
             self._judged = self.judge(within, at.A, raw_intercepts(self.rankone.problem, at))
         self.models.append(at)
         return {"trace_norm": float(at.theta.sum()), **self._judged}
