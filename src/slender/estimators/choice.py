@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Examples, examples_of
+from ..data.dask import computed
 from ..metrics import measure
 from ..notices import warn
 from ..rows import Rows
@@ -95,6 +96,7 @@ class Choice:
         elif self.one_part:
             parts = [splits.stratified(class_index, float(self.validation), rng)]
         else:
+            y = computed(y)
             splitter = splits.splitter(self.validation, y, rng)
             parts = list(splits.folds(splitter.split(X, y, groups), class_index, examples.classes))
         if self.shots is None:
@@ -134,7 +136,7 @@ class Choice:
         X_val, y_val = self.validation
         rows = read_rows(estimator, X_val)
         check_finite(rows)
-        y_val, classes = np.asarray(y_val), examples.classes
+        y_val, classes = np.asarray(computed(y_val)), examples.classes
         check_length(len(y_val), rows.shape[0])
         place = np.minimum(np.searchsorted(classes, y_val), len(classes) - 1)
         unknown = np.flatnonzero(classes[place] != y_val)

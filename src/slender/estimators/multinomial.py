@@ -41,6 +41,8 @@ class MultinomialClassifier(LinearClassifier):
     tol: float
     limit: ClassVar[str] = "max_iter"  # the parameter that says how often the rows may be read
 
+    distributed: ClassVar[bool] = True
+
     multilabel_ = False
     link: ClassVar[Literal["softmax"] | None] = "softmax"
     temperature_ = 1.0
