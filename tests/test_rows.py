@@ -8,11 +8,13 @@ from numba import njit
 from scipy import sparse
 
 from slender.rows import (
+    ChunkedRows,
     CodeRows,
     NormalisedRows,
     SubsetRows,
     as_rows,
     base,
+    chunked,
     codes,
     map_blocks,
     threads,
@@ -35,6 +37,24 @@ def truth():
 def memory_map(X, folder):
     np.save(folder / "X.npy", X)
     return np.load(folder / "X.npy", mmap_mode="r")
+
+
+class Shard:
+    """Rows of an array as the source of a chunked store, which notes what is read."""
+
+    def __init__(self, X, name="shard", chunk=3):
+        self.X, self.name, self.shape, self.dtype = X, name, X.shape, X.dtype
+        self.edges = [*range(0, len(X), chunk), len(X)]
+        self.seen = []
+
+    def read(self, lo, hi):
+        self.seen.append((lo, hi))
+        return self.X[lo:hi]
+
+
+def shards(X, chunk=3):
+    """The same rows in three files, one of them empty."""
+    return ChunkedRows([Shard(X[:9], chunk=chunk), Shard(X[9:9]), Shard(X[9:], chunk=chunk)])
 
 
 def coded(X, dtype=np.float64, parts=3):
@@ -76,6 +96,18 @@ STORES = {
     "scaled subset codes": lambda X, _: SubsetRows(coded(X[::-1] * 2), np.arange(N)[::-1]).scaled(
         np.full(D, 0.5)
     ),
+    "chunks": lambda X, _: shards(X),
+    "chunks float16": lambda X, _: shards(X.astype(np.float16)),
+    "mapped chunks": lambda X, folder: shards(memory_map(X.astype(np.float16), folder)),
+    "chunks scaled": lambda X, _: shards(X * 2).scaled(np.full(D, 0.5)),
+    "chunks widened": lambda X, _: shards(X.astype(np.float32)).widened(),
+    "subset of chunks": lambda X, _: SubsetRows(
+        shards(np.repeat(X, 3, axis=0)), np.arange(0, 3 * N, 3)
+    ),
+    "few of chunks": lambda X, _: SubsetRows(
+        shards(np.repeat(X, 10, axis=0)), np.arange(0, 10 * N, 10)
+    ),
+    "chunks backwards": lambda X, _: SubsetRows(shards(X[::-1]), np.arange(N)[::-1]),
     "subset csr": lambda X, _: SubsetRows(as_rows(sparse.csr_array(X[::-1])), np.arange(N)[::-1]),
 }
 
@@ -85,6 +117,8 @@ def store(request, tmp_path, monkeypatch):
     monkeypatch.setattr(base, "BLOCK_BYTES", 100)  # several blocks even here
     monkeypatch.setattr(threads, "CACHE_BYTES", 100)
     monkeypatch.setattr(codes, "BLOCK_ROWS", 5)
+    monkeypatch.setattr(chunked, "PART_BYTES", 100)
+    monkeypatch.setattr(threads, "PART_BYTES", 100)
     X = truth() * (4 if request.param == "int8" else 1)
     return as_rows(STORES[request.param](truth(), tmp_path)), X
 
@@ -151,6 +185,20 @@ def test_blocks_and_products(store):
     index = np.array([3, 3, 0, 5])
     np.testing.assert_array_equal(rows.dense(index), X[index])
     assert rows.matmat(B).dtype == rows.dense(index).dtype == rows.dtype
+
+
+def test_parts_are_stores_of_their_own(store):
+    rows, X = store
+    for lo, hi in ((0, N), (2, 11), (8, 10), (N - 1, N)):
+        part = rows.part(lo, hi)
+        assert part.shape == (hi - lo, D)
+        np.testing.assert_array_equal(part.dense(np.arange(hi - lo)), X[lo:hi])
+        np.testing.assert_array_equal(part.block(1, hi - lo).toarray(), X[lo + 1 : hi])
+    cuts = [(lo, hi) for lo, hi, _ in rows.parts()]
+    assert [lo for lo, _ in cuts] == [0, *(hi for _, hi in cuts[:-1])]
+    assert cuts[-1][1] == N
+    for lo, hi, part in rows.parts():
+        np.testing.assert_array_equal(part.dense(np.arange(hi - lo)), X[lo:hi])
 
 
 def test_float32_rows_are_read_in_place():

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_n_features, check_is_fitted
 from ..data.dask import Call, by_blocks, is_dask
 from ..estimators.validation import check_block, check_positive, generator, read_rows
 from ..extras import need
-from ..rows import DenseBlock, Rows, blocks
+from ..rows import DenseBlock, Rows
 from ..rows.blas import look_again, openmp_threads
 from ..rows.lookup import CENTROIDS
 from ..storage import PathLike
@@ -171,13 +171,11 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_sq, _, d_sq = self.codebooks_.shape
         coder = faiss.ProductQuantizer(n_sq * d_sq, n_sq, 8)
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
-        for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-            index = np.arange(lo, hi)
-            block = _single(rows.dense(index), index)
+        for lo, hi, part in rows.parts():
+            block = _single(part.dense(np.arange(hi - lo)), np.arange(lo, hi))
             with _threads(faiss):
                 numbers = coder.compute_codes(block)
             yield numbers
-            rows.release()
             if progress is not None:
                 progress(hi)
 

@@ -175,6 +175,9 @@ class RemoteRows(Rows):
     def _places(self) -> dict[int, Any]:
         return {k: self.places(k) for k in range(self.fleet.count)}
 
+    def part(self, lo: int, hi: int) -> Rows:
+        return self.subset(np.arange(lo, hi))
+
     def block(self, lo: int, hi: int) -> Block:
         raise ValueError(
             "the rows of a Dask array stay on their workers, but this would read them here one "

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Block, DenseRows, Rows, map_blocks, one_blas_thread
+from ..rows import Block, DenseRows, Rows, map_blocks, one_blas_thread, some_of
 from ..rows.cores import num_threads
 from ..rows.threads import PARTS_A_THREAD, each_part
 
@@ -163,8 +163,7 @@ class Examples:
             first += other
         return first  # type: ignore[no-any-return]
 
-    def _part(self, lo: int, hi: int, block: Block | None = None) -> Part:
-        block = self.rows.block(lo, hi) if block is None else block
+    def _part(self, lo: int, hi: int, block: Block) -> Part:
         columns = {name: column[lo:hi] for name, column in self.columns.items()}
         return Part(self.first + lo, block, self.y[lo:hi], self.w[lo:hi], columns)
 
@@ -174,35 +173,34 @@ class Examples:
         total = p.start(d, dtype)
         step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
         R = np.empty((min(step, n), C), dtype)
-        for lo in range(0, n, step):
-            hi = min(lo + step, n)
-            total = self._share_block(p, total, R[: hi - lo], lo, hi)
-            self.rows.release()
+        for lo, hi, part in self.rows.parts(step * self.rows.row_bytes):
+            total = self._share_part(p, total, R[: hi - lo], lo, part)
         return total
 
-    def _share_block(
-        self, p: GradientPass[Sums], total: Any, R: NDArray[Any], lo: int, hi: int
+    def _share_part(
+        self, p: GradientPass[Sums], total: Any, R: NDArray[Any], lo: int, rows: Rows
     ) -> Any:
         """Residuals R by parts of the rows, then the gradient by parts of the classes."""
-        d, dtype = self.rows.shape[1], self.rows.dtype
+        (n, d), dtype = rows.shape, rows.dtype
         parts: dict[int, Any] = {}
         number = PARTS_A_THREAD * num_threads() * self.parts
 
         def residuals(first: int, last: int) -> None:
             mine = parts[first] = p.start_part(0, dtype, number, total)
-            p.residuals(mine, self._part(lo + first, lo + last), R[first:last])
+            part = self._part(lo + first, lo + last, rows.block(first, last))
+            p.residuals(mine, part, R[first:last])
 
-        each_part(np.full(hi - lo, float(p.n_classes * d)), residuals)
+        each_part(np.full(n, float(p.n_classes * d)), residuals)
         for _, part in sorted(parts.items()):  # in order: the same sums in every run
             total += part
-        block, G = self.rows.block(lo, hi), p.gradient(total)
+        block, G = rows.block(0, n), p.gradient(total)
         chunk = max(1, SCRATCH_BYTES // (d * dtype.itemsize))
 
         def products(first: int, last: int) -> None:
             scratch = np.empty((min(last - first, chunk), d), dtype)
             block.add_product(R[:, first:last], G[first:last], scratch)
 
-        each_part(np.full(p.n_classes, float((hi - lo) * d)), products)
+        each_part(np.full(p.n_classes, float(n * d)), products)
         return total
 
     def times(self, B: NDArray[Any]) -> NDArray[Any]:
@@ -233,7 +231,7 @@ class Examples:
 
     def subset(self, index: NDArray[np.intp]) -> "Examples":
         """Some of the examples, without a copy of their rows."""
-        return examples_of(self.rows.subset(index), self.y[index], self.w[index])
+        return examples_of(some_of(self.rows, index), self.y[index], self.w[index])
 
     def widened(self) -> "Examples":
         """The same examples in float64; passes over both are counted together."""

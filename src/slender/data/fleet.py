@@ -160,7 +160,7 @@ class Fleet:
             (message,) = self.client.sync(
                 self.client._scatter, [common], **where, callback_timeout=limit
             )
-        except (KeyError, *self._faults()) as fault:  # KeyError: the scheduler knows no such worker
+        except self._faults(KeyError) as fault:  # KeyError: the scheduler knows no such worker
             self._drop_silent(homes)
             raise _Again(f"{type(fault).__name__} while sending") from fault
         return message
@@ -214,10 +214,10 @@ class Fleet:
         for home in homes:
             self.client.run_on_scheduler(_remove, home)
 
-    def _faults(self) -> tuple[type[BaseException], ...]:
+    def _faults(self, *more: type[BaseException]) -> tuple[type[BaseException], ...]:
         distributed = need("distributed", "A cluster")
         lost = distributed.scheduler.KilledWorker, distributed.comm.CommClosedError
-        return CancelledError, WaitedTooLong, TimeoutError, OSError, *lost
+        return CancelledError, WaitedTooLong, TimeoutError, OSError, *lost, *more
 
     def _check_client(self) -> None:
         """Give a scheduler that is away some time to come back."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Rows, as_rows
+from ..rows import Rows, as_rows, some_of
 from .examples import Examples, Pass
 
 Change = tuple[str, tuple[Any, ...]]  # a method of rows, and its arguments
@@ -40,7 +40,7 @@ class Shard:
         rows = self.rows
         for method, arguments in changes:
             rows = getattr(rows, method)(*arguments)
-        return rows if index is None else rows.subset(index)
+        return rows if index is None else some_of(rows, index)
 
 
 class Forgotten(Exception):  # noqa: N818  (an answer of a worker rather than an error)

@@ -12,7 +12,7 @@ from ..data import Examples, examples_of
 from ..data.dask import computed
 from ..metrics import measure
 from ..notices import warn
-from ..rows import Rows
+from ..rows import Rows, some_of
 from ..solvers.loop import Record
 from ..solvers.path import Judge
 from . import splits
@@ -125,7 +125,7 @@ class Choice:
         if isinstance(self.validation, tuple):
             held_out = self._given(estimator, examples, scaled)
         else:
-            rows = examples.rows.subset(part.held_out)
+            rows = some_of(examples.rows, part.held_out)
             held_out = _alike(rows, examples.class_index[part.held_out])
         C, d = len(examples.classes), examples.rows.shape[1]
         nothing = np.zeros((C, d), examples.rows.dtype), np.zeros(C)

@@ -12,7 +12,7 @@ from ..data import examples_of
 from ..losses import exp_of_rows
 from ..notices import warn
 from ..problem import Multinomial
-from ..rows import Rows
+from ..rows import Rows, some_of
 from ..solvers.loop import Record
 from .linear import LinearClassifier
 from .validation import (
@@ -108,7 +108,7 @@ class MultinomialClassifier(LinearClassifier):
     ) -> Multinomial:
         """The problem of these rows, or of those in `index`; checks the rows."""
         if index is not None and len(index) < len(class_index):
-            rows, class_index = rows.subset(index), class_index[index]
+            rows, class_index = some_of(rows, index), class_index[index]
             sample_weight = None if sample_weight is None else sample_weight[index]
         weight = row_weights(sample_weight, self.class_weight, class_index, self.classes_)
         lost = np.setdiff1d(np.arange(len(self.classes_)), class_index[weight > 0])

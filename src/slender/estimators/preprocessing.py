@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
 from sklearn.utils.validation import check_is_fitted
 
-from ..rows import Block, Rows, blocks
+from ..rows import Block, Rows
 from .validation import check_block, read_rows
 
 
@@ -48,11 +48,10 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.scaler_ = kind()
         elif not isinstance(self.scaler_, kind):
             raise ValueError("X must be dense in all calls of partial_fit, or sparse in all")
-        for lo, hi in blocks(rows.shape[0], rows.row_bytes):
-            block = rows.gather(np.arange(lo, hi))
+        for lo, hi, part in rows.parts():
+            block = part.gather(np.arange(hi - lo))
             check_block(block, lo)
             self.scaler_.partial_fit(block.matrix())
-            rows.release()
         return self
 
     def transform(self, X: Any) -> Any:

@@ -4,31 +4,38 @@
 the methods of a store, `block.Block` those of a block of its rows.
 """
 
-from .base import NormalisedRows, Rows, SubsetRows, blocks
+from .ahead import each_part_read
+from .base import NormalisedRows, Rows, blocks
 from .bfloat import bfloat_bits
 from .blas import one_blas_thread
 from .block import Block
+from .chunked import ChunkedRows, Source
 from .codes import CodeRows
 from .convert import as_rows, stack
 from .csr import CSRRows
 from .dense import DenseBlock, DenseRows
 from .sparse_input import as_csr
+from .subset import SubsetRows, some_of
 from .threads import map_blocks
 
 __all__ = [
     "Block",
     "CSRRows",
+    "ChunkedRows",
     "CodeRows",
     "DenseBlock",
     "DenseRows",
     "NormalisedRows",
     "Rows",
+    "Source",
     "SubsetRows",
     "as_csr",
     "as_rows",
     "bfloat_bits",
     "blocks",
+    "each_part_read",
     "map_blocks",
     "one_blas_thread",
+    "some_of",
     "stack",
 ]

@@ -5,11 +5,12 @@
     gather(index)    those rows decoded, for a sample or a mini-batch: dense or CSR
     dense(index)     those rows as a dense array
     take(order)      rows that a kernel can read, and the position of each example of `order`
-    subset(index)    some of the rows, without a copy
     scaled(scale)    the same rows with their columns scaled
     normalised()     the same rows, each divided by its norm
     widened()        the same rows computed in float64, if float32 is not accurate enough
     first_bad()      the first NaN or infinity
+    part(lo, hi)     rows lo..hi as a store of their own, read from their file if they are in one
+    parts()          all rows by such parts, read ahead
     each_block       calls a function on every block, on all cores (threads.py)
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that X is never widened or copied as a whole
 
@@ -19,13 +20,16 @@ computed in float32, all others in float64.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import threads
+from .ahead import each_part_read
 from .block import Bad, Block
 from .kernel import KernelRows
 
@@ -65,6 +69,10 @@ class Rows(ABC):
     def gather(self, index: NDArray[np.intp]) -> Block:
         """The rows `index`, decoded: a dense block or a CSR one."""
 
+    @abstractmethod
+    def part(self, lo: int, hi: int) -> "Rows":
+        """Rows lo..hi as a store of their own, read from their file if they are in one."""
+
     def select(self, index: NDArray[np.intp]) -> Block:
         """The rows `index`, in the form that `block` returns."""
         return self.gather(index)
@@ -78,10 +86,6 @@ class Rows(ABC):
     def dense(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The rows `index` as a dense array."""
         return self.gather(index).toarray()
-
-    def subset(self, index: NDArray[np.intp]) -> "Rows":
-        """The rows `index`, without a copy."""
-        return SubsetRows(self, index)
 
     def scaled(self, scale: NDArray[Any]) -> "Rows":
         """Row i is x_i * scale."""
@@ -100,11 +104,34 @@ class Rows(ABC):
         """Bytes of one gathered row, on average."""
         return self.shape[1] * self.dtype.itemsize
 
+    @property
+    def on_disk(self) -> bool:
+        """Are the rows in a file, so that they should be read ahead?"""
+        return False
+
+    @property
+    def stored_row_bytes(self) -> int:
+        """Bytes of a row as it is stored, on average."""
+        return self.row_bytes
+
+    def borders(self) -> Sequence[int]:
+        """Row numbers, from 0 to n, that no block may cross."""
+        return (0, self.shape[0])
+
     def block_rows(self, out_bytes: int) -> int:
         """Largest number of rows in a block that stays in cache; `out_bytes` is a row's output."""
         size = max(1, self.row_bytes, out_bytes)
         fewest = min(FEWEST_ROWS, LARGEST_BYTES // size) if size > WIDE_BYTES else 1
         return max(1, threads.CACHE_BYTES // size, fewest)
+
+    def parts(self, part_bytes: int | None = None) -> Iterator[tuple[int, int, "Rows"]]:
+        """(lo, hi, rows lo..hi) for all rows, read ahead if they are in a file."""
+        cuts = [
+            (first + lo, first + hi)
+            for first, last in pairwise(self.borders())
+            for lo, hi in blocks(last - first, self.row_bytes, part_bytes)
+        ]
+        yield from each_part_read(self, cuts)
 
     def release(self) -> None:  # noqa: B027  (most stores have nothing to release)
         """Release memory that only speeds up the next read: pages of a mapped file."""
@@ -176,8 +203,25 @@ class DerivedRows(Rows):
     def row_bytes(self) -> int:
         return self.rows.row_bytes
 
+    @property
+    def on_disk(self) -> bool:
+        return self.rows.on_disk
+
+    @property
+    def stored_row_bytes(self) -> int:
+        return self.rows.stored_row_bytes
+
+    def borders(self) -> Sequence[int]:
+        return self.rows.borders()
+
     def release(self) -> None:
         self.rows.release()
+
+    def _over(self, rows: Rows) -> Any:
+        """The same change of other rows."""
+        other = copy(self)
+        other.rows, other.shape = rows, (rows.shape[0], self.shape[1])
+        return other
 
 
 class ChangedRows(DerivedRows):
@@ -189,6 +233,9 @@ class ChangedRows(DerivedRows):
 
     def block(self, lo: int, hi: int) -> Block:
         return self.changed(self.rows.block(lo, hi))
+
+    def part(self, lo: int, hi: int) -> Rows:
+        return self._over(self.rows.part(lo, hi))  # type: ignore[no-any-return]
 
     def gather(self, index: NDArray[np.intp]) -> Block:
         return self.changed(self.rows.gather(index))
@@ -232,27 +279,3 @@ class NormalisedRows(ChangedRows):
     def changed(self, block: Block) -> Block:
         norms = np.sqrt(block.row_squares())
         return block.times_rows(np.divide(1.0, norms, out=np.ones_like(norms), where=norms > 0))
-
-
-class SubsetRows(DerivedRows):
-    """Row i is row index[i] of another store: the training part of a split, or a few per class."""
-
-    def __init__(self, rows: Rows, index: NDArray[np.intp]) -> None:
-        super().__init__(rows)
-        self.index = index
-        self.shape = (len(index), rows.shape[1])
-
-    def block(self, lo: int, hi: int) -> Block:
-        return self.rows.select(self.index[lo:hi])
-
-    def select(self, index: NDArray[np.intp]) -> Block:
-        return self.rows.select(self.index[index])
-
-    def gather(self, index: NDArray[np.intp]) -> Block:
-        return self.rows.gather(self.index[index])
-
-    def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
-        return self.rows.take(self.index[order])
-
-    def scaled(self, scale: NDArray[Any]) -> Rows:
-        return SubsetRows(self.rows.scaled(scale), self.index)

@@ -78,6 +78,9 @@ class CSRRows(Rows):
     def block(self, lo: int, hi: int) -> CSRBlock:
         return CSRBlock(self.X[lo:hi])
 
+    def part(self, lo: int, hi: int) -> "CSRRows":
+        return self if hi - lo == self.shape[0] else CSRRows(self.X[lo:hi])
+
     def gather(self, index: NDArray[np.intp]) -> CSRBlock:
         return CSRBlock(self.X[index])
 

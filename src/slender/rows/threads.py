@@ -9,7 +9,8 @@ parallel kernels use, also do not survive a fork.)
 
 calls `work(mine, lo, hi, block)` for every block, where `mine` is the result of `start()` for that
 thread, and returns the `mine` of all threads, in order.  Which thread gets which block is fixed, so
-that sums are the same in every run with the same number of threads.
+that sums are the same in every run with the same number of threads.  Rows of a file are read ahead
+(ahead.py), and no block crosses a border of the store.
 
     each_part(costs, work)
 
@@ -19,7 +20,7 @@ part.
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
@@ -28,6 +29,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import PART_BYTES, Cut, Readable, reading
 from .blas import one_blas_thread, start_thread
 from .block import Block
 from .cores import num_threads
@@ -35,25 +37,25 @@ from .cores import num_threads
 Mine = TypeVar("Mine")
 
 CACHE_BYTES = 2 * 2**20  # a block, and its output: about a core's share of the caches
-RELEASE_EVERY = 8  # blocks between two calls of rows.release
 WORTH_A_THREAD = 10**7  # multiply-adds of BLAS: a tenth of a millisecond, the cost of a hand-over
 WORTH_A_PART = 10**6  # the same for those of a kernel that reads from memory
 PARTS_A_THREAD = 4  # several, so that the others need not wait long for a thread on a busy core
 
 
-class HasBlocks(Protocol):
+class HasBlocks(Readable, Protocol):
     """What `map_blocks` needs of rows (base.Rows)."""
 
     shape: tuple[int, int]
 
-    def block(self, lo: int, hi: int) -> Block:
-        """Rows lo..hi."""
+    def borders(self) -> Sequence[int]:
+        """Row numbers, from 0 to n, that no block may cross."""
 
     def block_rows(self, out_bytes: int) -> int:
         """Largest number of rows in a block."""
 
-    def release(self) -> None:
-        """Release memory that only speeds up the next read."""
+    @property
+    def stored_row_bytes(self) -> int:
+        """Bytes of a row as it is stored."""
 
 
 def map_blocks(
@@ -66,36 +68,39 @@ def map_blocks(
 
     If there are several errors, the one with the lowest row is raised.
     """
-    n = rows.shape[0]
-    count = max(1, -(-n // rows.block_rows(out_bytes)))
-    workers = min(num_threads(), count)
-    count = -(-count // workers) * workers  # the same number for each
-    step = max(1, -(-n // count))
-    firsts = range(0, n, step)
+    workers, spans = _spans(rows, rows.block_rows(out_bytes))
+    portions = _portions(rows, spans, workers)
     errors: list[tuple[int, Exception]] = []
     given_up = threading.Event()
 
     def target(worker: int) -> Mine:
         mine = start()
-        for done, lo in enumerate(firsts[worker::workers], start=1):
-            if given_up.is_set():
-                break
-            hi = min(lo + step, n)
+        for k, portion in enumerate(portions):
+            lo = portion[0][0]
             try:
-                work(mine, lo, hi, rows.block(lo, hi))
+                part = parts.enter(k)
+                if part is None:
+                    return mine
+                for lo, hi in portion[worker::workers]:
+                    # after an error, only the rows before it may still have another
+                    if given_up.is_set() or any(lo > bad for bad, _ in errors):
+                        return mine
+                    work(mine, lo, hi, part.block(lo - portion[0][0], hi - portion[0][0]))
             except Exception as error:
                 errors.append((lo, error))
-                break
-            if worker == 0 and done % RELEASE_EVERY == 0:
-                rows.release()
+                parts.stop()  # what was read until now has all rows before this one
+                return mine
+            parts.leave(k)
         return mine
 
-    with one_blas_thread():
+    cuts = [(portion[0][0], portion[-1][1]) for portion in portions]
+    with one_blas_thread(), reading(rows, cuts, workers) as parts:
         if workers == 1:
             results = [target(0)]
         else:
+            running = [_pool(os.getpid(), num_threads()).submit(target, k) for k in range(workers)]
             try:
-                results = list(_pool(os.getpid(), num_threads()).map(target, range(workers)))
+                results = [each.result() for each in running]
             except BaseException:  # Ctrl-C: the threads of the pool still exist, and must stop
                 given_up.set()
                 raise
@@ -103,6 +108,34 @@ def map_blocks(
     if errors:
         raise min(errors, key=lambda entry: entry[0])[1]
     return results
+
+
+def _spans(rows: HasBlocks, most: int) -> tuple[int, list[Cut]]:
+    """The number of threads, and blocks of at most `most` rows, as many for each thread."""
+    pieces = [(lo, hi) for lo, hi in pairwise(rows.borders()) if lo < hi]
+    counts = [max(1, -(-(hi - lo) // most)) for lo, hi in pieces]
+    workers = max(1, min(num_threads(), sum(counts)))
+    spans = []
+    for (first, last), count in zip(pieces, counts, strict=True):
+        step = max(1, -(-(last - first) // (-(-count // workers) * workers)))
+        spans += [(lo, min(lo + step, last)) for lo in range(first, last, step)]
+    return workers, spans
+
+
+def _portions(rows: HasBlocks, spans: list[Cut], workers: int) -> list[list[Cut]]:
+    """Consecutive blocks that are read together; all of them if nothing has to be read."""
+    if not spans or not rows.on_disk:
+        return [spans] if spans else []
+    borders = set(rows.borders())
+    portions: list[list[Cut]] = [[]]
+    for lo, hi in spans:
+        now = portions[-1]
+        whole = len(now) % workers == 0  # each thread has as many blocks of it
+        full = bool(now) and (hi - now[0][0]) * rows.stored_row_bytes > PART_BYTES
+        if now and (lo in borders or (full and whole)):
+            portions.append(now := [])
+        now.append((lo, hi))
+    return portions
 
 
 def each_part(

@@ -24,8 +24,10 @@ import numpy as np
 
 from ..problem.linear import Linear
 from ..rows import one_blas_thread
+from ..rows.ahead import METER
 
-Record = dict[str, float]  # "seconds", "passes", "objective", and what a solver adds
+# "seconds", "passes", "objective", "bytes_read" if the rows are in files, and what a solver adds
+Record = dict[str, float]
 Callback = Callable[[Record, Callable[[], Linear]], bool | None]  # a true result stops the fit
 Ending = Literal["finished", "out of passes", "stopped", "interrupted"]
 State = TypeVar("State")
@@ -64,17 +66,25 @@ class Solver(ABC, Generic[State]):
 
 
 class Clock:
-    """A stopwatch that runs only inside `with clock:`."""
+    """Seconds, and bytes of rows read from files, but only inside `with clock:`."""
 
     def __init__(self, seconds: float = 0.0) -> None:
-        self.seconds = seconds
+        self.seconds, self.bytes_read = seconds, 0
 
     def __enter__(self) -> "Clock":
-        self._start = perf_counter()
+        self._start = perf_counter(), METER.total
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.seconds += perf_counter() - self._start
+        start, before = self._start
+        self.seconds += perf_counter() - start
+        self.bytes_read += METER.total - before
+
+    @property
+    def spent(self) -> Record:
+        """The seconds, and the bytes if anything was read."""
+        read = {"bytes_read": float(self.bytes_read)} if self.bytes_read else {}
+        return {"seconds": self.seconds, **read}
 
 
 def steps(
@@ -115,7 +125,7 @@ def run(
     records = steps(solver, state, most, before)
 
     def keep(record: Record) -> Record:
-        trace.append({"seconds": clock.seconds, "passes": record["passes"], **record})
+        trace.append({**clock.spent, "passes": record["passes"], **record})
         if evaluate:
             trace[-1]["objective"] = evaluate()
         note(trace[-1])

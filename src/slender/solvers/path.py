@@ -77,7 +77,7 @@ class Fold(ABC):
             found: Record = {}
             for record in steps(solver, self.state, self.most, before):
                 found = record
-        spent = {"passes": self.passes - before, "seconds": clock.seconds}
+        spent = {"passes": self.passes - before, **clock.spent}
         return {**penalties, **found, **self.judged(), **spent}
 
     @property
@@ -135,10 +135,12 @@ class Path(Solver[PathState]):
 
 def mean_record(records: list[Record]) -> Record:
     """One record for all folds: sums of work, means of the rest, standard errors of those means."""
-    merge = {"passes": sum, "seconds": sum, "top1_error": _of_mean, "log_loss_error": _of_mean}
-    return {
-        name: float(merge.get(name, np.mean)([record[name] for record in records]))  # type: ignore[operator]
-        for name in records[0]
+    merge = dict.fromkeys(("passes", "seconds", "bytes_read"), sum)
+    merge |= dict.fromkeys(("top1_error", "log_loss_error"), _of_mean)  # type: ignore[arg-type]
+    names = dict.fromkeys(name for record in records for name in record)
+    return {  # a fold that read nothing has no bytes
+        name: float(merge.get(name, np.mean)([record.get(name, 0.0) for record in records]))  # type: ignore[operator]
+        for name in names
     }
 
 
