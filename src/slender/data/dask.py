@@ -1,6 +1,6 @@
 """Rows that live on the workers of a Dask cluster, as rows and examples for any solver.
 
-    rows = dask_rows(X)                     X a Dask array; its chunks become shards (shards.py)
+    rows = on_workers(X)                    X a Dask array; its chunks become shards (shards.py)
     examples = examples_of(rows, y, w)      its `reduce` runs on the workers (fleet.py)
 
 Labels and weights, of length n, are held here too; of the rows only the few that a sample or a
@@ -38,30 +38,50 @@ def computed(values: Any) -> Any:
     return values.compute() if is_dask(values) else values
 
 
-def dask_rows(X: Any) -> "RemoteRows":
-    """The rows of a Dask array, held by the workers of the active client."""
-    check_array(X)
+def on_workers(X: Any, client: Any = None) -> "RemoteRows":
+    """X on the workers of a Dask client, for any number of fits; freed when it is forgotten.
+
+    X is a Dask array, or a store of files (`open_rows`) that every worker can read.  The estimators
+    that can be fitted to a Dask array accept the result as X.
+    """
+    client = _active(client)
+    workers = len(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
+    most = A_WORKER * max(1, workers)
+    if is_dask(X):
+        check_array(X)
+        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+        chunks, ends = X.to_delayed().ravel(), np.cumsum(X.chunks[0])
+        cuts = _cut(ends, most)
+        edges = np.concatenate([[0], ends])[cuts]
+        parts = [list(chunks[lo:hi]) for lo, hi in pairwise(cuts)]
+    elif hasattr(X, "part"):
+        edges = np.unique(np.linspace(0, X.shape[0], most + 1).astype(np.intp))
+        parts = [[X.part(int(lo), int(hi))] for lo, hi in pairwise(edges)]
+    else:
+        raise ValueError(
+            f"X is {type(X).__name__}, whose rows are in this process: give a Dask array, or files "
+            "that the workers can read (slender.open_rows)"
+        )
+    delayed = need("dask", PURPOSE).delayed
+
+    def source(part: list[Any]) -> Callable[[str], Any]:
+        return lambda name: delayed(shard_of, pure=False)(part, dask_key_name=name)
+
+    fleet = Fleet(client, [source(part) for part in parts], edges)
+    return RemoteRows(fleet, tuple(X.shape), compute_dtype(X.dtype))
+
+
+def _active(client: Any) -> Any:
     distributed = need("distributed", PURPOSE)
+    if client is not None:
+        return client
     try:
-        client = distributed.default_client()
+        return distributed.default_client()
     except ValueError as error:
         raise ValueError(
             "X is a Dask array, and there is no active Client to fit it: make one first "
             "(dask.distributed.Client()), or give X.compute()"
         ) from error
-    X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-    delayed, chunks = need("dask", PURPOSE).delayed, X.to_delayed().ravel()
-    ends = np.cumsum(X.chunks[0])
-    workers = len(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
-    cuts = _cut(ends, A_WORKER * max(1, workers))
-
-    def source(first: int, last: int) -> Callable[[str], Any]:
-        parts = list(chunks[first:last])
-        return lambda name: delayed(shard_of, pure=False)(parts, dask_key_name=name)
-
-    sources = [source(lo, hi) for lo, hi in pairwise(cuts)]
-    edges = np.concatenate([[0], ends])[cuts]
-    return RemoteRows(Fleet(client, sources, edges), X.shape, compute_dtype(X.dtype))
 
 
 def check_array(X: Any) -> None:
@@ -106,6 +126,10 @@ class RemoteRows(Rows):
         self.fleet, self.all, self.changes, self.index = fleet, shape, changes, index
         self.shape = shape if index is None else (len(index), shape[1])
         self.dtype = dtype
+
+    def as_rows(self) -> "RemoteRows":
+        """Estimators accept these rows as X."""
+        return self
 
     def with_labels(self, y: NDArray[Any], w: NDArray[np.float64]) -> "DaskExamples":
         """The examples of these rows."""

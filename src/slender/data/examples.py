@@ -58,11 +58,20 @@ class Arrays:
         return self
 
 
+def bytes_of(thing: Any) -> int:
+    """The size of the arrays that are attributes of this object."""
+    return sum(int(getattr(value, "nbytes", 0)) for value in vars(thing).values())
+
+
 class Pass(ABC, Generic[Sums]):
     """What one reading of the examples adds up."""
 
     needs_sizes: ClassVar[bool] = False  # does it read the column "sizes", the norms of the rows,
     writes_sizes: ClassVar[bool] = False  # or compute it?
+
+    def __sizeof__(self) -> int:
+        """What it takes to send: a cluster plans by that."""
+        return bytes_of(self)
 
     @property
     def readings(self) -> float:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from ..extras import need
 from ..rows.cores import sharing
-from .shards import Forgotten, Node, Shard, Work, joined, worked
+from .shards import Node, Shard, Work, joined, worked
 
 A_WORKER = 2  # shards for each worker: if one dies, its share can be divided
 FAN = 4  # sums that a worker adds at a time; few, so that none receives many
@@ -59,17 +59,19 @@ def _task(
     common: Any,
     own: dict[int, Any],
     count: int,
-) -> dict[Node, Any]:
+) -> dict[Node, Any] | None:
     """What a worker is asked for; with `count` shards in all, sums are added as far as possible."""
     threads = need("distributed", "A cluster").get_worker().state.nthreads
     with _one_at_a_time, sharing(threads):
         results = worked(shards, numbers, work, common, own)
-    return joined(results, count) if count else results
+    return joined(results, count) if count and results is not None else results
 
 
-def _join(parts: Sequence[dict[Node, Any]], count: int) -> dict[Node, Any]:
+def _join(parts: Sequence[dict[Node, Any] | None], count: int) -> dict[Node, Any] | None:
     together: dict[Node, Any] = {}
     for part in parts:
+        if part is None:
+            return None
         together.update(part)
     return joined(together, count, keep=True)  # Dask may need the parts again
 
@@ -141,7 +143,11 @@ class Fleet:
             homes = homes[::FAN]
         results: dict[Node, Any] = {}
         for part in parts:
-            results.update(self._wait(part, answers, started))
+            result = self._wait(part, answers, started)
+            if result is None:
+                self.recipes.clear()
+                raise _Again("a shard was moved")
+            results.update(result)
         self.longest = max(self.longest, time.perf_counter() - started)
         return results
 
@@ -160,7 +166,7 @@ class Fleet:
             (message,) = self.client.sync(
                 self.client._scatter, [common], **where, callback_timeout=limit
             )
-        except self._faults(KeyError) as fault:  # KeyError: the scheduler knows no such worker
+        except self._faults(OSError, KeyError) as fault:  # KeyError: there is no such worker
             self._drop_silent(homes)
             raise _Again(f"{type(fault).__name__} while sending") from fault
         return message
@@ -173,9 +179,6 @@ class Fleet:
         while True:
             try:
                 return future.result(timeout=TICK)
-            except Forgotten as missing:
-                self.recipes.clear()
-                raise _Again("a shard was moved") from missing
             except WaitedTooLong:
                 now = time.perf_counter() - started
             except self._faults() as fault:
@@ -206,7 +209,7 @@ class Fleet:
             ask = {"workers": [home], "on_error": "return", "callback_timeout": ANSWER}
             try:
                 self.client.sync(self.client._run, time.time, **ask)
-            except self._faults():
+            except self._faults(OSError):
                 self._drop([home])
 
     def _drop(self, homes: list[str]) -> None:
@@ -217,7 +220,7 @@ class Fleet:
     def _faults(self, *more: type[BaseException]) -> tuple[type[BaseException], ...]:
         distributed = need("distributed", "A cluster")
         lost = distributed.scheduler.KilledWorker, distributed.comm.CommClosedError
-        return CancelledError, WaitedTooLong, TimeoutError, OSError, *lost, *more
+        return CancelledError, WaitedTooLong, TimeoutError, *lost, *more
 
     def _check_client(self) -> None:
         """Give a scheduler that is away some time to come back."""

@@ -23,6 +23,7 @@ from .examples import Examples, Pass
 Change = tuple[str, tuple[Any, ...]]  # a method of rows, and its arguments
 Node = tuple[int, int]  # level of the tree, number in it
 Index = NDArray[np.intp] | None  # some of the rows; None: all
+FORGOTTEN = "the worker has not made these examples: it needs their recipe"
 
 
 class Shard:
@@ -41,10 +42,6 @@ class Shard:
         for method, arguments in changes:
             rows = getattr(rows, method)(*arguments)
         return rows if index is None else some_of(rows, index)
-
-
-class Forgotten(Exception):  # noqa: N818  (an answer of a worker rather than an error)
-    """The worker has not made these examples; it needs their recipe."""
 
 
 class Recipe(NamedTuple):
@@ -79,7 +76,7 @@ class Reduce:
         if own is not None:
             shard.made[self.name] = own.examples(shard)
         if self.name not in shard.made:
-            raise Forgotten
+            return FORGOTTEN
         return shard.made[self.name].reduce(common)
 
 
@@ -103,18 +100,20 @@ def first_bad(shard: Shard, common: tuple[Change, ...], own: Index) -> Any:
 
 
 def shard_of(parts: Sequence[Any]) -> Shard:
-    """The shard of some consecutive arrays, which are joined once."""
+    """The shard of some consecutive arrays, which are joined once; of files, which are opened."""
     return Shard(as_rows(parts[0] if len(parts) == 1 else np.concatenate(parts)))
 
 
 def worked(
     shards: Sequence[Shard], numbers: Sequence[int], work: Work, common: Any, own: dict[int, Any]
-) -> dict[Node, Any]:
-    """The results of all shards of a worker, as leaves of the tree."""
-    return {
-        (0, number): work(shard, common, own.get(number))
-        for shard, number in zip(shards, numbers, strict=True)
-    }
+) -> dict[Node, Any] | None:
+    """The results of all shards of a worker, as leaves of the tree; None if it needs a recipe."""
+    results = {}
+    for shard, number in zip(shards, numbers, strict=True):
+        result = results[0, number] = work(shard, common, own.get(number))
+        if result is FORGOTTEN:
+            return None
+    return results
 
 
 def joined(parts: dict[Node, Any], count: int, keep: bool = False) -> dict[Node, Any]:

@@ -98,6 +98,7 @@ class Choice:
         else:
             y = computed(y)
             splitter = splits.splitter(self.validation, y, rng)
+            X = X if hasattr(X, "__getitem__") else class_index  # a splitter needs their number
             parts = list(splits.folds(splitter.split(X, y, groups), class_index, examples.classes))
         if self.shots is None:
             return parts

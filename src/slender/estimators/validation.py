@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..data.dask import computed, dask_rows, is_dask
+from ..data.dask import computed, is_dask, on_workers
 from ..labels import ClassIndex, Indicator, Labels, counts
 from ..problem import Weights
 from ..registry import ESTIMATORS
@@ -26,16 +26,14 @@ from ..rows.block import Bad
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
     """X as a row store; its number of features is checked against the fitted one."""
-    if is_dask(X):
+    if is_dask(X) or hasattr(X, "with_labels"):  # rows on the workers of a cluster
         if not getattr(estimator, "distributed", False):
             able = [each.name for each in ESTIMATORS.values() if each.load().distributed]
             raise ValueError(
-                f"{type(estimator).__name__} cannot be fitted to a Dask array; these can: "
-                f"{', '.join(able)}.  Or give X.compute()"
+                f"{type(estimator).__name__} cannot be fitted to rows on a Dask cluster; these "
+                f"can: {', '.join(able)}.  Or give X.compute()"
             )
-        rows = dask_rows(X)
-        _check_n_features(estimator, rows, reset=reset)
-        return rows
+        X = on_workers(X) if is_dask(X) else X
     if hasattr(X, "as_rows") or bfloat_bits(X) is not None:
         # compressed rows, of which scikit-learn would try to make an array; and bfloat16
         if len(X.shape) != 2:

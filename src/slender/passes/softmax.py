@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Part
-from ..data.examples import SCRATCH_BYTES, GradientPass
+from ..data.examples import SCRATCH_BYTES, GradientPass, bytes_of
 from .doubts import Collector, Doubts, Wanted
 from .residuals import N_SUMS, curvature_rows, residuals, root_rows
 
@@ -49,6 +49,9 @@ class SoftmaxSums:
         for name in ("scratch", "_scores", "_roots", "_outer"):
             state[name] = state[name][:0]
         return state
+
+    def __sizeof__(self) -> int:
+        return bytes_of(self)
 
     def __iadd__(self, other: "SoftmaxSums") -> "SoftmaxSums":
         for name in ("sums", "g", "own", "a", "pp", "G"):

@@ -59,6 +59,7 @@ class Multinomial:
     def __init__(self, examples: Examples, n_classes: int, intercept: bool = True) -> None:
         self.examples, self.n_classes, self.intercept = examples, n_classes, intercept
         self._wide: Multinomial | None = None
+        self.probes: NDArray[Any] | None = None  # the rows that rounding.py measures
         self._moments()
 
     @property

@@ -65,7 +65,9 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
         return in_sums(problem, point, shares_of_float64(problem, W, b))
     b = b.astype(W.dtype)
     index = probed(problem)
-    X = problem.rows.dense(index)
+    if problem.probes is None:
+        problem.probes = problem.rows.dense(index)
+    X = problem.probes
     wide = X.astype(np.float64)
     true = np.empty((len(index), len(W)))
     for lo in range(0, len(W), CHUNK):
