@@ -44,6 +44,7 @@ DOORS = {
     "rows/convert.py",  # as_rows
     "rows/bfloat.py",  # an array of ml_dtypes, or a tensor
     "rows/mapped.py",  # is there a file behind an array?
+    "solvers/packing.py",  # whatever a state holds
     "estimators/validation.py",  # X and y as users have them
     "estimators/linear.py",  # parts of a model file
     "model.py",  # likewise

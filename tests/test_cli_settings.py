@@ -19,9 +19,10 @@ COMMANDS |= dict.fromkeys(PROBES, ("path", "--penalty"))
 EVERY = {**METHODS, **PROBES}
 FLAGS = {"fit_intercept": "--intercept", "random_state": "--seed", "Cs": "--cs"}
 COMMON = {  # options that are not those of an estimator
-    "fit": {"features", "method", "out", "val", "val_y", "json", "threads", "quiet"},
+    "fit": {"features", "method", "out", "val", "val_y", "json", "threads", "quiet",
+            "resume"},
     "path": {"penalty", "out", "val", "val_y", "validation", "cv", "plot", "json", "threads",
-             "quiet"},
+             "quiet", "resume"},
 }  # fmt: skip
 
 

@@ -207,7 +207,7 @@ def test_results_are_saved_after_each_fit(here, compare, monkeypatch):
 
 def test_resume_needs_a_comparison(here, compare):
     words = (*QUICK, "--opt", "sgd", "--resume")
-    assert "--resume continues the file of --json; name it" in compare(*words)[2]
+    assert "--resume continues the file of --json, or --checkpoint; name it" in compare(*words)[2]
     Path("r.json").write_text("[1, 2")
     code, _, err = compare(*words, "--json", "r.json")
     assert code == 2

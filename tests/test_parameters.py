@@ -77,6 +77,7 @@ LESS = {  # to fit in milliseconds
 }
 TOGETHER = {"groups": {"validation": Folds(3)}, "prior": {"negatives": 1.0}}  # what one needs
 ALWAYS, MODES = "always", "in any mode, though not by default"
+SAVED = {"checkpoint", "checkpoint_every"}  # a fit is the same with them: tests/test_checkpoint.py
 SAMPLES = "so few rows are all in the sample that would be drawn"
 SHOTS = "the shots are all there is to refit"
 CHOICE = "rules may choose the same"
@@ -113,7 +114,9 @@ def parameters(cls):
     """name -> default, of the constructor and of fit."""
     known = dict(inspect.signature(cls).parameters)
     known |= inspect.signature(cls.fit).parameters
-    return {name: of.default for name, of in known.items() if name not in ("self", "X", "y")}
+    return {
+        name: of.default for name, of in known.items() if name not in {"self", "X", "y", *SAVED}
+    }
 
 
 def outcome(cls, settings):

@@ -5,8 +5,8 @@ No pickle.  The document is stored in the `__metadata__` of the file under FORMA
     version     of this format; a newer one is refused
     slender     the version that wrote the file
     estimator   name of the class, one of slender.registry
-    params      constructor settings, without callbacks; random_state and validation only if they
-                are numbers
+    params      constructor settings, without callbacks and checkpoint; random_state and validation
+                only if they are numbers
     arrays      name -> dtype of the tensors
     strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_); the dtype
                 only says if they are objects, the width is that of the longest string
@@ -44,7 +44,7 @@ RENAMED = {
     "TraceNormClassifier": {"max_iter": "passes"},
     "TraceNormProbe": {"max_iter": "passes"},
 }
-NOT_SAVED = ("callbacks", "models_")
+NOT_SAVED = ("callbacks", "checkpoint", "checkpoint_every", "models_")
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 PathLike = str | os.PathLike[str]
 
+TEMPORARY = ".slender-*.tmp"  # names of files that are being written
 _unfinished: set[Path] = set()  # what `write_whole` is writing at this moment
 
 DTYPES = {  # of safetensors
@@ -92,8 +93,32 @@ def checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     digest = hashlib.sha256(text.encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(_bytes_of(array))
     return digest.hexdigest()
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    """Its numbers row by row; a contiguous array is not copied."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def write_tensors(
+    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+) -> None:
+    """A safetensors file, written array by array: nothing is held twice."""
+    names = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    end = 0
+    for name, array in arrays.items():
+        begin, end = end, end + array.nbytes
+        kind = names[array.dtype]
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # so that the numbers are aligned
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in arrays.values():
+            file.write(_bytes_of(array))
 
 
 def check_writable(path: PathLike) -> Path:
@@ -138,6 +163,39 @@ def unwritten(error: OSError) -> str:
     return f"could not be written ({error.strerror or error}){advice}"
 
 
+def remove_stale(folder: Path) -> None:
+    """Delete what killed processes were writing there; only the owner of a folder may."""
+    for stale in folder.glob(TEMPORARY):
+        stale.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def owned(folder: Path, who: str) -> Iterator[None]:
+    """The folder, made where it is not there; no other process may write there meanwhile.
+
+    `who` says what else may be writing there, for the message of the error.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
+    except OSError as error:
+        raise FileError(f"{folder}: {unwritten(error)}") from error
+    try:
+        if lock is not None:
+            import fcntl  # noqa: PLC0415  (not on Windows, where nothing is locked)
+
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise FileError(
+                    f"{folder}: another {who} is writing there; wait for its end"
+                ) from error
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
 def remove_unfinished() -> None:
     """Delete temporary files, for a process that exits while another thread is writing."""
     for temporary in tuple(_unfinished):
@@ -146,4 +204,4 @@ def remove_unfinished() -> None:
 
 
 def _beside(path: Path) -> Path:
-    return path.parent / f".slender-{uuid.uuid4().hex[:12]}.tmp"
+    return path.parent / TEMPORARY.replace("*", uuid.uuid4().hex[:12])

@@ -1,5 +1,7 @@
 """slender compare: optimisers x data sets x seeds; with --sizes, x numbers of training rows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +12,7 @@ from .interrupts import Interrupted, interruptible
 from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
 from .output import check_outputs, check_plot, columns, say, show, write_json
 from .progress import progress_of_fits
+from .resuming import FITS
 
 COLUMNS = {  # heading -> name in a row of the summary, format
     "objective": ("objective", ".5g"),
@@ -56,9 +59,20 @@ def compare(
     ] = None,
     settings: dict[str, Any],
     seeds: Annotated[int, typer.Option(help="Number of seeds: 0, 1, ...")] = 1,
+    checkpoint: Annotated[
+        Path | None,
+        of_output(
+            help="Folder to keep the fits in that are made, so that a killed run can continue.  If "
+            "not given, the file of --json is used."
+        ),
+    ] = None,
     resume: Annotated[
         bool,
-        of_output("--resume", help="Continue with the fits that the file of --json holds."),
+        of_output(
+            "--resume",
+            help="Continue with the fits that the folder of --checkpoint or the file of --json "
+            "holds.",
+        ),
     ] = False,
     json: Json = None,
     plot: Plot = None,
@@ -107,7 +121,8 @@ def compare(
     )
     for reason in reasons:
         say(f"left out: {reason}")
-    results = _carry_out(plan, json, resume, quiet)
+    with _ledger_in(checkpoint, json) as ledger:
+        results = _carry_out(plan, ledger, resume, quiet)
     if plot is not None:
         _plot(results, plot)
     write_json(results, json)
@@ -115,6 +130,10 @@ def compare(
         say(f"warning: {message}")
     if not quiet and json != "-":
         show(*_report(results))
+    if checkpoint is not None:
+        (checkpoint / FITS).unlink(missing_ok=True)
+        if not any(checkpoint.iterdir()):
+            checkpoint.rmdir()
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -177,6 +196,22 @@ def _rates(text: str) -> Any:
 # -- the work --------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _ledger_in(folder: Path | None, json: str | None) -> Iterator[str | None]:
+    """The file that fits are kept in as they are made."""
+    if folder is None:
+        yield None if json == "-" else json
+        return
+    from ..storage import FileError, check_writable, owned, remove_stale
+
+    with owned(folder, "comparison"):
+        remove_stale(folder)
+        if not (folder / FITS).exists() and any(folder.iterdir()):
+            raise FileError(f"{folder}: holds other files; choose a new folder, or an empty one")
+        check_writable(folder / FITS)
+        yield str(folder / FITS)
+
+
 def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[str, Any]:
     from ..lab.comparison import ASKED
     from ..lab.comparison import compare as carry_out
@@ -194,8 +229,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
         }
 
     def save(fits: list[Any]) -> None:
-        if json != "-":
-            write_json(document(fits), json)
+        write_json(document(fits), json)
 
     ledger = Ledger(ASKED, _earlier(json, resume), save)
     with progress_of_fits("compare", plan.fits, quiet) as advance:
@@ -211,7 +245,7 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
             outcome = interruptible(lambda: carry_out(plan, ledger, watch))
         except KeyboardInterrupt as stop:
             ledger.lock.acquire()  # no write is cut short, and none begins
-            kept = json is not None and json != "-" and ledger.runs
+            kept = json is not None and ledger.runs
             raise Interrupted(
                 f"{len(ledger.runs)} fits are in {json}; the same command with --resume continues"
                 if kept
@@ -235,10 +269,10 @@ def _earlier(json: str | None, resume: bool) -> list[Any]:
     from ..lab.ledger import checksum
     from ..storage import FileError
 
-    path = None if json in (None, "-") else Path(str(json))
+    path = None if json is None else Path(json)
     if path is None:
         if resume:
-            raise ValueError("--resume continues the file of --json; name it")
+            raise ValueError("--resume continues the file of --json, or --checkpoint; name it")
         return []
     held = _held(path)
     if resume:

@@ -7,9 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from .interrupts import interruptible
-from .options import Json, Quiet, Threads
+from .options import Json, Quiet, Threads, of_output
 from .output import check_outputs, facts, show, write_json
 from .progress import progress_of_rows
+from .resuming import Resume, check_resume, left_with
+
+_EVERY = "give seconds from 0 on, and the folder of --checkpoint"
 
 
 def compress(
@@ -34,6 +37,17 @@ def compress(
         int | None,
         typer.Option("--seed", help="Seed of the draw of rows and of k-means.  If not given: 0."),
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        of_output(
+            help="Folder to keep the codes in that are done, so that a killed run can continue."
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float | None,
+        of_output(help="Seconds of work that a killed run may lose.  If not given: 60."),
+    ] = None,
+    resume: Resume = False,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -50,8 +64,12 @@ def compress(
     if like is None:
         given = {"random_state": 0, **given}
     check_outputs(out, json)
+    folder = check_resume(checkpoint, resume)
+    if checkpoint_every is not None and (folder is None or checkpoint_every < 0):
+        raise ValueError(f"--checkpoint-every {checkpoint_every}: {_EVERY}")
 
-    from ..compress import CompressedMatrix, ProductQuantizer
+    from ..compress import CompressedMatrix, ProductQuantizer, resumable
+    from ..estimators.checkpoints import EVERY
     from ..extras import check
     from ..files import read_matrix
     from ..lab.provenance import settings_of
@@ -59,13 +77,28 @@ def compress(
     check("faiss", "slender compress")
     rows = read_matrix(X)
     begun = perf_counter()
-    if like is None:
-        quantizer = interruptible(lambda: ProductQuantizer(**given).fit(rows))
-    else:
+    quantizer = ProductQuantizer(**given)
+    if like is not None:
         quantizer = ProductQuantizer.of(CompressedMatrix.load(like))
+    elif folder is None:
+        interruptible(lambda: quantizer.fit(rows))
     trained = perf_counter()
     with progress_of_rows("compress", rows.shape[0], quiet) as advance:
-        interruptible(lambda: quantizer.encode_to(rows, out, lambda done: advance(done, None)))
+
+        def encode() -> None:
+            if folder is None:
+                quantizer.encode_to(rows, out, show_rows)
+            else:
+                every = EVERY if checkpoint_every is None else checkpoint_every
+                resumable.compress(quantizer, rows, out, folder, every, show_rows)
+
+        def show_rows(done: int) -> None:
+            advance(done, None)
+
+        try:
+            interruptible(encode)
+        except KeyboardInterrupt:
+            raise left_with(folder) from None
     coded = perf_counter()
     n_sq, _, d_sq = quantizer.codebooks_.shape
     n, d = rows.shape
@@ -81,7 +114,7 @@ def compress(
         "bytes": out.stat().st_size,
         "times_smaller": 4.0 * n * d / out.stat().st_size,
         "lost": _lost(rows, out),
-        "seconds_codebooks": trained - begun,
+        "seconds_codebooks": None if folder else trained - begun,
         "seconds_codes": coded - trained,
     }
     write_json(results, json, {"X": (X, rows)})
@@ -103,6 +136,13 @@ def _lost(rows: Any, out: Path, most: int = 4096) -> float:
     return float(((sample - M[index].toarray()) ** 2).sum()) / spread if spread > 0 else 0.0
 
 
+def _seconds(codebooks: float | None, codes: float) -> str:
+    """With a checkpoint both are one job."""
+    if codebooks is None:
+        return f"{codes:.2f}"
+    return f"{codebooks:.2f} for codebooks, {codes:.2f} for codes"
+
+
 def _lines(results: dict[str, Any]) -> dict[str, str]:
     return {
         "rows": f"{results['rows']:,}",
@@ -110,7 +150,6 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         "parts": f"{results['n_sq']:,} of {results['d_sq']} features, a byte each",
         "bytes": f"{results['bytes']:,}: {results['times_smaller']:.1f} times smaller than float32",
         "lost": f"{100 * results['lost']:.1f} % of the variance",
-        "seconds": f"{results['seconds_codebooks']:.2f} for codebooks, "
-        f"{results['seconds_codes']:.2f} for codes",
+        "seconds": _seconds(results["seconds_codebooks"], results["seconds_codes"]),
         "file": results["out"],
     }

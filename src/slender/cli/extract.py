@@ -55,6 +55,14 @@ def extract(
     strict: Annotated[
         bool, of_data("--strict", help="Make the first file that cannot be used an error.")
     ] = False,
+    resume: Annotated[
+        bool,
+        of_output(
+            "--resume",
+            help="Continue what --out holds, if it holds any: as in other commands, though here "
+            "this happens also without.",
+        ),
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(help="Images at a time.  If not given: one for each core.")
     ] = None,

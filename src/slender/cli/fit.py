@@ -11,6 +11,7 @@ from .interrupts import Ending, Interrupted, interruptible
 from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
 from .output import check_outputs, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
+from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
 
 BY_METHOD = OneOf("--method", "logistic", METHODS)
@@ -40,17 +41,20 @@ def fit(
     ] = BY_METHOD.default,
     settings: dict[str, Any],
     out: ModelOut,
+    resume: Resume = False,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a linear classifier and write it to a model file."""
     check_outputs(out, json)
+    folder = check_resume(settings.get("checkpoint"), resume)
     model = METHODS[method].load()(**settings)
 
     from ..files import read_dataset
     from ..lab.provenance import data_of, settings_of
     from ..model import save_model
+    from ..solvers.checkpoint import clear
 
     encoder, skipped = None, []
     if features is None:
@@ -65,7 +69,10 @@ def fit(
         watched = None if val is None else with_classes(read_images(encoder, val, quiet), val)
     ending = Ending()
     with _bar(f"fit {method}", model, quiet) as advance:
-        interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
+        try:
+            interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
+        except KeyboardInterrupt:
+            raise left_with(folder) from None
     save_model(_whole(encoder, model), out)
     results = {
         "command": "fit",
@@ -88,7 +95,10 @@ def fit(
     if not quiet and json != "-":
         show(facts(_lines(results)))
     if ending.ended:
-        raise Interrupted(f"{out} holds the model of {results['passes']:g} passes")
+        kept = f"{out} holds the model of {results['passes']:g} passes"
+        raise Interrupted(kept + and_continues(folder))
+    if folder is not None:
+        clear(folder)
 
 
 def _whole(encoder: Any, model: Any) -> Any:

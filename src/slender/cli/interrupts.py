@@ -23,6 +23,10 @@ class Ending:
         self.begun = self.asked = self.ended = False
 
     def __call__(self, record: Any, weights: Any) -> bool:
+        return self.stop()
+
+    def stop(self) -> bool:
+        """Between two steps: shall the fit end here?"""
         self.begun, self.ended = True, self.asked
         return self.asked
 
@@ -42,6 +46,10 @@ def interruptible(work: Callable[[], Result], ending: Ending | None = None) -> R
             future.set_exception(error)
 
     context = contextvars.copy_context()  # newer Pythons keep the warnings' settings there
+    if ending is not None:
+        from ..solvers.loop import STOP
+
+        context.run(STOP.set, ending.stop)
     threading.Thread(target=context.run, args=(target,), daemon=True).start()
     try:
         _await(future)

@@ -11,6 +11,7 @@ from .interrupts import Ending, Interrupted, interruptible
 from .options import Json, Labels, ModelOut, Plot, Quiet, Rows, Threads, ValY, of_data, read_val
 from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
+from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
 
 BY_PENALTY = OneOf("--penalty", "l2", PROBES)
@@ -58,6 +59,7 @@ def path(
     settings: dict[str, Any],
     out: ModelOut,
     plot: Plot = None,
+    resume: Resume = False,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -69,6 +71,7 @@ def path(
     """
     check_outputs(out, json, plot)
     check_plot(plot)
+    folder = check_resume(settings.get("checkpoint"), resume)
     for name in ("lambda1", "lambda2"):
         if f"n_{name}" in settings and f"{name}s" in settings:
             raise ValueError(f"--n-{name} and --{name}s exclude each other; remove one of them")
@@ -77,6 +80,7 @@ def path(
     from ..lab.plots import plot_chosen
     from ..lab.provenance import data_of, settings_of
     from ..model import save_model
+    from ..solvers.checkpoint import clear
 
     data = read_dataset(X, y)
     held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv)
@@ -85,7 +89,10 @@ def path(
     ending = Ending()
     with _bar(model, penalty, quiet) as advance:
         model.set_params(callbacks=[advance, ending])
-        interruptible(lambda: model.fit(*data), ending)
+        try:
+            interruptible(lambda: model.fit(*data), ending)
+        except KeyboardInterrupt:
+            raise left_with(folder) from None
         model.set_params(callbacks=None)
     several = model.folds_ if len(model.folds_) > 1 else []
     results = {
@@ -122,7 +129,10 @@ def path(
     if not quiet and json != "-":
         show(_table(results), "", facts(_lines(results)))
     if ending.ended:
-        raise Interrupted(f"{out} holds the best of the {len(model.path_)} models tried")
+        kept = f"{out} holds the best of the {len(model.path_)} models tried"
+        raise Interrupted(kept + and_continues(folder))
+    if folder is not None:
+        clear(folder)
 
 
 def _chosen(model: Any, penalty: str) -> dict[str, Any]:

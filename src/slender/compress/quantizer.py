@@ -125,7 +125,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._read(X)
         codes = np.empty((rows.shape[0], len(self.codebooks_)), np.uint8)
         done = 0
-        for block in self._encoded(rows, progress):
+        for block in self.encoded(rows, progress):
             codes[done : done + len(block)] = block
             done += len(block)
         return CompressedMatrix(codes, self.codebooks_)
@@ -138,7 +138,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Write the codes of X to a file block by block, for codes that do not fit in memory."""
         rows = self._read(X)
-        write_codes(path, self.codebooks_, rows.shape[0], self._encoded(rows, progress))
+        write_codes(path, self.codebooks_, rows.shape[0], self.encoded(rows, progress))
 
     def decode(self, M: CompressedMatrix) -> NDArray[Any]:
         """The decoded rows of codes that were made with these codebooks."""
@@ -164,14 +164,15 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return read_rows(self, X)
 
-    def _encoded(
-        self, rows: Rows, progress: Callable[[int], object] | None
+    def encoded(
+        self, rows: Rows, progress: Callable[[int], object] | None, first: int = 0
     ) -> Iterator[NDArray[np.uint8]]:
+        """Blocks of codes, from the row `first` on, where a block must begin."""
         faiss = _faiss()
         n_sq, _, d_sq = self.codebooks_.shape
         coder = faiss.ProductQuantizer(n_sq * d_sq, n_sq, 8)
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
-        for lo, hi, part in rows.parts():
+        for lo, hi, part in rows.parts(start=first):
             block = _single(part.dense(np.arange(hi - lo)), np.arange(lo, hi))
             with _threads(faiss):
                 numbers = coder.compute_codes(block)

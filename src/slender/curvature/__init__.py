@@ -12,16 +12,18 @@ A curvature that is learned during the fit is a metric: it moves the iterate its
 from .base import Coordinates, Curvature
 from .diagonal import Diagonal
 from .identity import Identity
-from .lbfgs import LBFGS
+from .lbfgs import LBFGS, PairRing
 from .lowrank import LowRank
 from .metric import Fixed, Metric
-from .secant import Secant, Slides
+from .secant import Accumulated, Averaged, Secant, Slides
 
 CURVATURES = {"lowrank": LowRank, "diagonal": Diagonal, "identity": Identity}
+STATES = (Fixed, Accumulated, Averaged, PairRing)  # of metrics
 
 __all__ = [
     "CURVATURES",
     "LBFGS",
+    "STATES",
     "Coordinates",
     "Curvature",
     "Diagonal",

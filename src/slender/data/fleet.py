@@ -193,24 +193,27 @@ class Fleet:
         self, now: float, answered: dict[str, float], pending: list[str], homes: list[str]
     ) -> None:
         """Drop workers that take much longer than the others, or than all did before."""
-        usual = max([self.longest, *answered.values()])
-        if usual == 0.0 or now < max(PATIENCE, SLOWER * usual):
+        if now < PATIENCE:
             return
-        if pending:
-            self._drop(pending)
-        else:
-            self._drop_silent(homes)
-        raise _Again(f"no answer after {now:.0f} s from {', '.join(pending or homes)}")
+        usual = max([self.longest, *answered.values()])
+        late = pending if usual and now > SLOWER * usual else []
+        self._drop(late)
+        lost = late or self._drop_silent(homes)
+        if lost:
+            raise _Again(f"no answer after {now:.0f} s from {', '.join(lost)}")
 
-    def _drop_silent(self, homes: list[str]) -> None:
+    def _drop_silent(self, homes: list[str]) -> list[str]:
         """Drop the workers that do not answer at all."""
         self._check_client()
+        silent = []
         for home in homes:
             ask = {"workers": [home], "on_error": "return", "callback_timeout": ANSWER}
             try:
                 self.client.sync(self.client._run, time.time, **ask)
             except self._faults(OSError):
-                self._drop([home])
+                silent.append(home)
+        self._drop(silent)
+        return silent
 
     def _drop(self, homes: list[str]) -> None:
         """Make the scheduler forget workers; one that wakes up later finds that out, and ends."""

@@ -10,6 +10,8 @@ from ..solvers.bcfw import FrankWolfe
 from ..solvers.duality import SVMProblem, row_squares
 from ..solvers.loop import Clock
 from ..solvers.svm_forms import Multiclass
+from ..storage import PathLike
+from .checkpoints import checkpointed
 from .svm import SVMClassifier
 from .validation import check_positive, generator
 
@@ -49,6 +51,8 @@ class BCFWClassifier(SVMClassifier):
         Each is called as `callback(record, model)` after each pass; a true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: the order of the blocks.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -86,6 +90,8 @@ class BCFWClassifier(SVMClassifier):
         class_weight: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.lam = lam
         self.batch_size = batch_size
@@ -96,6 +102,8 @@ class BCFWClassifier(SVMClassifier):
         self.class_weight = class_weight
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "BCFWClassifier":
         """Fit from W = 0, until the gap is at most `tol` or after `passes` passes."""
@@ -121,9 +129,10 @@ class BCFWClassifier(SVMClassifier):
                 lam=float(self.lam),
             )
             solver = FrankWolfe(problem, self.batch_size or 1, bool(self.average), self.tol)
-            state = solver.init(generator(self.random_state))
-        self.trace_ = []
-        self._say(self._run(solver, state, self.passes, clock))
+        rng, self.trace_ = generator(self.random_state), []
+        with checkpointed(self, rng, rows, examples.y, sample_weight) as checkpoint:
+            state = solver.init(rng)
+            self._say(self._run(solver, state, self.passes, clock, checkpoint))
         return self
 
     def _check(self) -> None:

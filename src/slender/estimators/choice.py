@@ -13,6 +13,7 @@ from ..data.dask import computed
 from ..metrics import measure
 from ..notices import warn
 from ..rows import Rows, some_of
+from ..rows.fingerprint import digest, fingerprint
 from ..solvers.loop import Record
 from ..solvers.path import Judge
 from . import splits
@@ -132,6 +133,15 @@ class Choice:
         nothing = np.zeros((C, d), examples.rows.dtype), np.zeros(C)
         self._score(examples, held_out, *nothing)  # so that it raises before the work
         return held_out
+
+    def fingerprints(self, estimator: Any, groups: Any) -> dict[str, str]:
+        """What tells held-out rows and groups that are given from others."""
+        found = {} if groups is None else {"groups": digest(groups)}
+        if isinstance(self.validation, tuple):
+            X_val, y_val = self.validation
+            found["held_out_rows"] = fingerprint(read_rows(estimator, X_val))
+            found["held_out_labels"] = digest(computed(y_val))
+        return found
 
     def _given(self, estimator: Any, examples: Labelled, scaled: Scaled) -> Examples:
         X_val, y_val = self.validation

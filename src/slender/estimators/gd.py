@@ -11,6 +11,8 @@ from ..problem import Multinomial
 from ..rows import one_blas_thread
 from ..solvers.gradient import GDState, GradientDescent, lipschitz
 from ..solvers.loop import Clock, Ending, run
+from ..storage import PathLike
+from .checkpoints import checkpointed
 from .multinomial import MultinomialClassifier, warn_unproved
 from .validation import (
     check_choice,
@@ -51,6 +53,8 @@ class GDClassifier(MultinomialClassifier):
         Each is called as `callback(record, model)` after each pass; a true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: the start of the search for L.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -94,6 +98,8 @@ class GDClassifier(MultinomialClassifier):
         class_weight: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.lam = lam
@@ -104,6 +110,8 @@ class GDClassifier(MultinomialClassifier):
         self.class_weight = class_weight
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GDClassifier":
         """Fit from W = 0."""
@@ -111,12 +119,14 @@ class GDClassifier(MultinomialClassifier):
         clock = Clock()
         with clock, one_blas_thread():
             problem = self._read_problem(X, y, sample_weight)
-            rng = generator(self.random_state)
-            self.step_ = self._length(problem, rng)
-            solver = GradientDescent(problem, self.step_, float(self.lam), self.tol)
-            state = solver.init(rng)
-        self.trace_ = []
-        ending = run(solver, state, self.trace_, self.callbacks, self.passes, clock)
+        rng, self.trace_ = generator(self.random_state), []
+        with checkpointed(self, rng, problem.rows, problem.y, sample_weight) as checkpoint:
+            with clock, one_blas_thread():
+                self.step_ = self._length(problem, rng)
+                solver = GradientDescent(problem, self.step_, float(self.lam), self.tol)
+                state = solver.init(rng)
+            limits = self.callbacks, self.passes, clock
+            ending = run(solver, state, self.trace_, *limits, checkpoint=checkpoint)
         self._keep(solver.solution(state))
         self.gap_, self.objective_ = state.gap, state.objective
         self.n_iter_ = ceil(problem.passes)

@@ -7,12 +7,15 @@ import numpy as np
 
 from ..data import Examples
 from ..rows import as_rows, stack
+from ..solvers.checkpoint import Checkpoint
 from ..solvers.duality import SVMProblem, row_squares
 from ..solvers.larank import LaRank
 from ..solvers.larank_sweep import Rules
 from ..solvers.loop import Clock, Ending
 from ..solvers.patterns import Patterns, chosen, empty, joined, support
 from ..solvers.svm_forms import Binary, Form, Multiclass
+from ..storage import PathLike
+from .checkpoints import checkpointed
 from .svm import SVMClassifier
 from .validation import check_positive, check_same_classes, generator
 
@@ -66,6 +69,8 @@ class LaRankClassifier(SVMClassifier):
         Each is called as `callback(record, model)` after each pass; a true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: the order of the rows, and the draws.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -119,6 +124,8 @@ class LaRankClassifier(SVMClassifier):
         class_weight: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.C = C
         self.passes = passes
@@ -134,6 +141,8 @@ class LaRankClassifier(SVMClassifier):
         self.class_weight = class_weight
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LaRankClassifier":
         """Fit from W = 0, until the gap is at most `tol` or after `passes` passes."""
@@ -142,7 +151,9 @@ class LaRankClassifier(SVMClassifier):
         examples = self._read_examples(X, y, sample_weight)
         self._begin(examples)
         patterns = empty(len(examples.y), self._n_rows)
-        self._say(self._advance(examples, patterns, 0, self.passes))
+        of = examples.rows, examples.y, sample_weight
+        with checkpointed(self, self._rng, *of) as checkpoint:
+            self._say(self._advance(examples, patterns, 0, self.passes, checkpoint))
         return self
 
     def partial_fit(
@@ -207,7 +218,14 @@ class LaRankClassifier(SVMClassifier):
         self._clock = Clock()
         self.trace_ = []
 
-    def _advance(self, examples: Examples, patterns: Patterns, n_kept: int, passes: int) -> Ending:
+    def _advance(
+        self,
+        examples: Examples,
+        patterns: Patterns,
+        n_kept: int,
+        passes: int,
+        checkpoint: Checkpoint | None = None,
+    ) -> Ending:
         """Make `passes` passes; the first n_kept examples are support patterns of earlier calls."""
         with self._clock:
             sq = row_squares(examples.rows)
@@ -238,7 +256,7 @@ class LaRankClassifier(SVMClassifier):
             visits = visits[visits >= n_kept]
             solver = LaRank(problem, rules, self.tol, bool(self.active), patterns, visits)
             state = solver.init(self._rng)
-        ending = self._run(solver, state, passes, self._clock)
+        ending = self._run(solver, state, passes, self._clock, checkpoint)
         if self._streaming and ending == "interrupted":
             self._say(ending)  # fit says what else there is to say
         self._stream = (examples, state.iterate.patterns)

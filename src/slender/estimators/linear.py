@@ -14,6 +14,7 @@ from ..data.dask import Call, by_blocks, computed, is_dask
 from ..problem.linear import Linear
 from ..rows import Rows
 from ..rows.base import compute_dtype
+from ..storage import PathLike
 from .validation import check_block, check_positive, read_indicator, read_rows
 
 
@@ -29,6 +30,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     multilabel_: bool
     n_features_in_: int
+    checkpoint: PathLike | None
+    checkpoint_every: float
+    may_be_raised: tuple[str, ...] = ("passes",)  # settings with which a saved fit may go on
     link: ClassVar[Literal["softmax"] | None] = None  # how scores become probabilities, if they do
     distributed: ClassVar[bool] = False  # can it be fitted to rows on the workers of a cluster?
 

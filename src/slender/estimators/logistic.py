@@ -12,6 +12,8 @@ from ..problem.linear import two_rows
 from ..solvers.loop import Clock, Ending, run
 from ..solvers.newton import Newton
 from ..solvers.quasinewton import NewtonState
+from ..storage import PathLike
+from .checkpoints import checkpointed
 from .multinomial import MultinomialClassifier, warn_unproved
 from .validation import (
     check_positive,
@@ -48,6 +50,12 @@ class LogisticClassifier(MultinomialClassifier):
         Each is called as `callback(record, model)` after each step; a true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: the rows that curvature and line search sample.
+    checkpoint : str, path or None, default None
+        Folder to save the state of the fit in while it runs; the same fit continues from there
+        after it was killed, or after passes were added, and ends as if nothing had happened
+        (docs/resuming.md).
+    checkpoint_every : float, default 60
+        Seconds between two writes.
 
     Attributes
     ----------
@@ -79,6 +87,8 @@ class LogisticClassifier(MultinomialClassifier):
     True
     """
 
+    may_be_raised = ("max_iter",)
+
     def __init__(
         self,
         C: float = 1.0,
@@ -90,6 +100,8 @@ class LogisticClassifier(MultinomialClassifier):
         warm_start: bool = False,
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -99,6 +111,8 @@ class LogisticClassifier(MultinomialClassifier):
         self.warm_start = warm_start
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogisticClassifier":
         """Fit until the duality gap is at most `tol` times the objective."""
@@ -109,9 +123,12 @@ class LogisticClassifier(MultinomialClassifier):
             problem = self._read_problem(X, y, sample_weight)
             start = self._start(problem, before)
             solver = Newton(problem, problem.lam_of(self.C), self.tol, start)
-            state = solver.init(generator(self.random_state))
-        self.trace_ = []
-        ending = run(solver, state, self.trace_, self.callbacks, self.max_iter, clock)
+        rng, self.trace_ = generator(self.random_state), []
+        with checkpointed(self, rng, problem.rows, problem.y, sample_weight) as checkpoint:
+            with clock:
+                state = solver.init(rng)
+            limits = self.callbacks, self.max_iter, clock
+            ending = run(solver, state, self.trace_, *limits, checkpoint=checkpoint)
         self._keep(solver.solution(state))
         self.gap_, self.objective_ = state.gap, state.objective
         self.n_iter_ = ceil(problem.passes)

@@ -7,6 +7,7 @@ from ..curvature import LBFGS, Curvature, Identity
 from ..losses import MARGIN_LOSSES, MarginLoss, bounded, fit_for
 from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
 from ..solvers.stochastic import Stochastic, StochasticData
+from ..storage import PathLike
 from .stochastic import StochasticClassifier
 from .validation import check_choice, check_positive
 
@@ -53,6 +54,8 @@ class OLBFGSClassifier(StochasticClassifier):
         As in SLNDClassifier.
     passes, prior, objective, callbacks, random_state
         As in SGDClassifier.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -89,6 +92,8 @@ class OLBFGSClassifier(StochasticClassifier):
         objective: str = "estimate",
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.lam = lam
@@ -105,6 +110,8 @@ class OLBFGSClassifier(StochasticClassifier):
         self.objective = objective
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check(self) -> None:
         check_choice("loss", self.loss, fit_for(bounded, MARGIN_LOSSES))

@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..curvature.classwise import Classwise
 from ..data import examples_of
 from ..notices import warn
 from ..passes import SpreadPass
 from ..problem import Multinomial
 from ..rows import Rows
+from ..solvers.checkpoint import Checkpoint
 from ..solvers.loop import Record, listed, run
 from ..solvers.newton import Newton
-from ..solvers.path import NewtonFold, Path
+from ..solvers.path import NewtonFold, Path, PathState
 from ..solvers.quasinewton import NewtonState
 from ..solvers.secant_pairs import SecantPairs
+from ..storage import PathLike
+from .checkpoints import checkpointed
 from .choice import (
     SELECTORS,
     Choice,
@@ -91,6 +95,8 @@ class LinearProbe(MultinomialClassifier):
     callbacks : callable, list of callables or None, default None
         Each is called as `callback(record of path_, model)` after each C; a true answer ends the
         path.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -121,6 +127,8 @@ class LinearProbe(MultinomialClassifier):
     True
     """
 
+    may_be_raised = ()  # the limit of passes holds for every C
+
     def __init__(
         self,
         Cs: Any = 45,
@@ -138,6 +146,8 @@ class LinearProbe(MultinomialClassifier):
         class_weight: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.Cs = Cs
         self.validation = validation
@@ -153,6 +163,8 @@ class LinearProbe(MultinomialClassifier):
         self.class_weight = class_weight
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     # -- fitting ---------------------------------------------------------------------------------
 
@@ -167,25 +179,30 @@ class LinearProbe(MultinomialClassifier):
         weight = read_sample_weight(sample_weight, raw)
         rows, columns = self._scaled(raw)
         examples = Labelled(rows, class_index, self.classes_)
-        parts, judge = choice.parts(X, y, groups, examples, rng), choice.judge(examples)
-        folds = []
-        for part in parts:
-            problem = self._problem(rows, class_index, weight, part.train)
-            held_out = choice.held_out(self, examples, part, lambda x: self._scaled_as(x, columns))
-            judged = held_out, judge, self.max_iter, rng
-            folds.append(NewtonFold(problem, self.tol, columns, *judged))
-        start, pairs, hurry = self._walk(folds, Cs, rng)
-        learned = folds[0].state.curvature, pairs
-        self.temperature_ = 1.0
-        if self.calibrate:
-            solver, state, hurry = self._descend(folds[0].problem, start, learned, hurry, rng)
-            start = solver.model(state)
-            self.temperature_ = temperature(folds[0].held_out, *start)
-        index = choice.final_index(parts, examples, rng)
-        problem = folds[0].problem
-        if index is not parts[0].train:
-            problem = self._problem(rows, class_index, weight, index)
-        solver, state, hurry = self._descend(problem, start, learned, hurry, rng)
+        more = choice.fingerprints(self, groups)
+        with checkpointed(self, rng, raw, class_index, sample_weight, **more) as checkpoint:
+            parts, judge = choice.parts(X, y, groups, examples, rng), choice.judge(examples)
+            folds = []
+            for part in parts:
+                problem = self._problem(rows, class_index, weight, part.train)
+                held_out = choice.held_out(
+                    self, examples, part, lambda x: self._scaled_as(x, columns)
+                )
+                judged = held_out, judge, self.max_iter, rng
+                folds.append(NewtonFold(problem, self.tol, columns, *judged))
+            start, learned, hurry = self._walk(folds, Cs, rng, checkpoint)
+            self.temperature_ = 1.0
+            if self.calibrate:
+                first = folds[0].problem, start, learned
+                solver, state, hurry = self._descend(*first, hurry, rng, checkpoint)
+                start = solver.model(state)
+                self.temperature_ = temperature(folds[0].held_out, *start)
+            index = choice.final_index(parts, examples, rng)
+            problem = folds[0].problem
+            if index is not parts[0].train:
+                problem = self._problem(rows, class_index, weight, index)
+            last = problem, start, learned
+            solver, state, hurry = self._descend(*last, hurry, rng, checkpoint)
         self._keep(solver.solution(state))
         if columns is not None:
             self.coef_ *= columns  # so that the model takes raw features
@@ -198,21 +215,35 @@ class LinearProbe(MultinomialClassifier):
         return Choice(self.validation, self.shots, self.refit, self.select)
 
     def _walk(
-        self, folds: list[NewtonFold], Cs: NDArray[np.float64], rng: np.random.Generator
-    ) -> tuple[Any, SecantPairs, bool]:
-        """The model and pairs of the first fold at the chosen C; whether Ctrl-C ended the path."""
-        path = Path(folds, ({"C": float(C)} for C in Cs), self._turned)
+        self,
+        folds: list[NewtonFold],
+        Cs: NDArray[np.float64],
+        rng: np.random.Generator,
+        checkpoint: Checkpoint | None,
+    ) -> tuple[Any, tuple[Classwise, SecantPairs], bool]:
+        """Of the first fold: the model at the chosen C, and the curvature and pairs to go on with.
+
+        Also whether Ctrl-C ended the path.
+        """
+
+        def following(state: PathState) -> Record | None:
+            place = len(state.path)
+            if place == len(Cs) or (place > 0 and self._turned(state.path)):
+                return None
+            return {"C": float(Cs[place])}
+
+        path = Path(folds, following)
         state = path.init(rng)
-        self.path_, self.folds_ = state.path, state.folds
-        kept: dict[int, Any] = {}  # models and pairs of values that may yet be chosen
+        self.path_, self.folds_, kept = state.path, state.folds, state.kept
 
         def keep(record: Record, model: Any) -> None:
-            place = len(self.path_) - 1
+            place, walk = len(self.path_) - 1, state.walks[0]
             if best_of(self.path_, self.select) == place:
-                kept[place] = folds[0].model(), folds[0].state.pairs.copy()
+                kept[place] = folds[0].model(walk), walk.state.pairs.copy()
                 kept.pop(min(kept) if len(kept) > KEPT else -1, None)
 
-        ending = run(path, state, self.path_, [keep, *listed(self.callbacks)])
+        callbacks = [keep, *listed(self.callbacks)]
+        ending = run(path, state, self.path_, callbacks, checkpoint=checkpoint)
         best = best_of(self.path_, self.select)
         self.C_ = self.path_[best]["C"]
         if self.C_ in (Cs[0], Cs[-1]):
@@ -220,19 +251,27 @@ class LinearProbe(MultinomialClassifier):
             warn_at_edge("C", self.path_, self.path_[best], given)
         # a value that was not the best when it was met may be it now: its neighbour stands for it
         nearest = min(kept, key=lambda place: abs(place - best))
-        return *kept[nearest], ending == "interrupted"
+        start, pairs = kept[nearest]
+        return start, (state.walks[0].state.curvature, pairs), ending == "interrupted"
 
     def _turned(self, path: list[Record]) -> bool:
         return not self.full and turned(path, self.select)
 
     def _descend(
-        self, problem: Multinomial, start: Any, learned: Any, hurry: bool, rng: np.random.Generator
+        self,
+        problem: Multinomial,
+        start: Any,
+        learned: Any,
+        hurry: bool,
+        rng: np.random.Generator,
+        checkpoint: Checkpoint | None,
     ) -> tuple[Newton, NewtonState, bool]:
         """A fit at C_ to `tol`, from the path's model; whether Ctrl-C ended it or the path."""
         theta = problem.theta(*start)
         solver = Newton(problem, problem.lam_of(self.C_), self.tol, theta, *learned)
         state, self.trace_ = solver.init(rng), []
-        ending = run(solver, state, self.trace_, most=1 if hurry else self.max_iter)
+        most = 1 if hurry else self.max_iter
+        ending = run(solver, state, self.trace_, most=most, checkpoint=checkpoint)
         return solver, state, hurry or ending == "interrupted"
 
     def _say(self, state: NewtonState, interrupted: bool, dtype: Any) -> None:

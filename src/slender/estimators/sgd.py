@@ -14,6 +14,7 @@ from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, bounded, fit_for
 from ..solvers.minibatch import MiniBatch
 from ..solvers.rate import TRIAL_ROWS, find_eta0, subsample
 from ..solvers.stochastic import Stochastic, StochasticData
+from ..storage import PathLike
 from .decomposition import Decomposition, decomposition_of
 from .stochastic import Descent, StochasticClassifier
 from .validation import check_choice, check_positive, shown
@@ -66,6 +67,8 @@ class SGDClassifier(StochasticClassifier):
         each before its update, or the exact value, which takes an extra pass, off the clock.
     callbacks, random_state
         As in SLNDClassifier.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -104,6 +107,8 @@ class SGDClassifier(StochasticClassifier):
         objective: str = "estimate",
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.lam = lam
@@ -119,6 +124,13 @@ class SGDClassifier(StochasticClassifier):
         self.objective = objective
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+
+    @property
+    def may_be_raised(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The rates that are tried depend on the number of updates."""
+        return () if self.step == "auto" else ("passes",)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,6 +12,7 @@ from ..curvature import Curvature, Identity, Metric, Secant, Slides
 from ..losses import MARGIN_LOSSES, MarginLoss, bounded, fit_for
 from ..solvers.rate import find_period, find_t0, subsample, t0_rows
 from ..solvers.stochastic import Stochastic, StochasticData
+from ..storage import PathLike
 from .stochastic import StochasticClassifier
 from .validation import check_choice, check_positive
 
@@ -59,6 +60,8 @@ class SGDQNClassifier(StochasticClassifier):
         As in SLNDClassifier.
     passes, prior, objective, callbacks, random_state
         As in SGDClassifier.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -99,6 +102,8 @@ class SGDQNClassifier(StochasticClassifier):
         objective: str = "estimate",
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.lam = lam
@@ -114,6 +119,8 @@ class SGDQNClassifier(StochasticClassifier):
         self.objective = objective
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check(self) -> None:
         check_choice("loss", self.loss, fit_for(bounded, MARGIN_LOSSES))

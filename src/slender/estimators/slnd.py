@@ -9,6 +9,7 @@ from ..curvature import CURVATURES, Curvature
 from ..losses import MARGIN_LOSSES, MarginLoss, fit_for, peaked_at_zero
 from ..solvers.stochastic import Stochastic, StochasticData
 from ..solvers.theorem2 import Theorem2
+from ..storage import PathLike
 from .stochastic import Descent, StochasticClassifier
 from .validation import check_choice, check_positive
 
@@ -67,6 +68,8 @@ class SLNDClassifier(StochasticClassifier):
         gives (coef, intercept) at that moment.  A true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: the order of the rows, and the draws.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -114,6 +117,8 @@ class SLNDClassifier(StochasticClassifier):
         objective: str = "estimate",
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.rank = rank
@@ -130,6 +135,8 @@ class SLNDClassifier(StochasticClassifier):
         self.objective = objective
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _check(self) -> None:
         check_choice("loss", self.loss, fit_for(peaked_at_zero, MARGIN_LOSSES))

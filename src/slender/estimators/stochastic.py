@@ -15,10 +15,12 @@ from ..notices import warn
 from ..problem import Weights
 from ..problem.linear import Linear
 from ..rows import Rows
-from ..solvers.loop import Clock, Ending, Record, run, steps
+from ..solvers.checkpoint import Checkpoint
+from ..solvers.loop import Clock, Ending, Record, run
 from ..solvers.minibatch import MiniBatch
 from ..solvers.stochastic import Stochastic, StochasticData
 from ..solvers.theorem2 import Theorem2
+from .checkpoints import checkpointed
 from .decomposition import Decomposition, OneVsRest
 from .linear import LinearClassifier
 from .validation import (
@@ -78,7 +80,8 @@ class StochasticClassifier(LinearClassifier):
         labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0])
         labels, n_class_rows = self._decomposition().read(labels, n_class_rows)
         self._start(labels, n_class_rows)
-        self._advance(rows, labels, sample_weight, self.passes)
+        with checkpointed(self, self._rng, rows, labels[0], sample_weight) as checkpoint:
+            self._advance(rows, labels, sample_weight, self.passes, checkpoint)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -122,7 +125,14 @@ class StochasticClassifier(LinearClassifier):
         self.trace_ = []
         self.n_iter_ = 0
 
-    def _advance(self, rows: Rows, labels: Labels, sample_weight: Any, passes: int) -> None:
+    def _advance(
+        self,
+        rows: Rows,
+        labels: Labels,
+        sample_weight: Any,
+        passes: int,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
         decomposition, rng = self._decomposition(), self._rng
         C = self._seen.shape[1]
         weights = read_weights(sample_weight, self.class_weight, rows, labels, self.classes_, C)
@@ -153,7 +163,8 @@ class StochasticClassifier(LinearClassifier):
             return decomposition.objective(rows, labels, W, b, weights, self.lam)
 
         evaluate = exact if self.objective == "exact" else None
-        ending = run(solver, state, self.trace_, self.callbacks, passes, self._clock, evaluate)
+        limits = self.callbacks, passes, self._clock
+        ending = run(solver, state, self.trace_, *limits, evaluate, checkpoint)
         self.n_iter_ = int(self.trace_[-1]["passes"])
         with self._clock, np.errstate(over="ignore"):  # of a fit that diverged, as said below
             W, b = solver.solution(state)
@@ -180,8 +191,8 @@ class StochasticClassifier(LinearClassifier):
     def _after(self, solver: Descent, seed: int, passes: int = 1) -> float:
         """The objective on a sample after `passes` passes over it; the seed gives the order."""
         state: Any = solver.init(np.random.default_rng(seed))
-        for _ in steps(solver, state, passes):  # type: ignore[misc]
-            pass
+        for _ in range(passes):
+            solver.step(state)
         trial = solver.data
         W, b = solver.weights(state)
         return self._decomposition().objective(trial.rows, trial.y, W, b, trial.weights, self.lam)

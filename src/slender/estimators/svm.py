@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..data import Examples
 from ..notices import warn
+from ..solvers.checkpoint import Checkpoint
 from ..solvers.loop import Clock, Ending, Record, Solver, run
 from .linear import LinearClassifier
 from .validation import (
@@ -70,9 +71,17 @@ class SVMClassifier(LinearClassifier):
         shares = examples.w / examples.w.sum()
         return float(np.sqrt(shares @ np.where(shares > 0.0, sq, 0.0)) or 1.0)
 
-    def _run(self, solver: Solver[Any], state: Any, most: int, clock: Clock) -> Ending:
+    def _run(
+        self,
+        solver: Solver[Any],
+        state: Any,
+        most: int,
+        clock: Clock,
+        checkpoint: Checkpoint | None = None,
+    ) -> Ending:
         """Run the solver and keep the model."""
-        ending = run(solver, state, self.trace_, self.callbacks, most, clock)
+        limits = self.callbacks, most, clock
+        ending = run(solver, state, self.trace_, *limits, checkpoint=checkpoint)
         last = self.trace_[-1]
         self.gap_, self.objective_ = last["gap"], last["objective"]
         self.n_iter_ = int(last["passes"])

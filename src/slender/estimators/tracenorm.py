@@ -8,6 +8,8 @@ from typing import Any
 from ..rows import one_blas_thread
 from ..solvers.loop import Clock, Ending, run
 from ..solvers.rankone import PAIRS, RankOne, RankOneState, lambda1_max
+from ..storage import PathLike
+from .checkpoints import checkpointed
 from .lowrank import LowRankClassifier
 from .multinomial import warn_unproved
 from .tracenorm_probe import TraceNormProbe
@@ -59,6 +61,8 @@ class TraceNormClassifier(LowRankClassifier):
         Each is called as `callback(record, model)` after each step; a true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: where the search for singular pairs starts.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -108,6 +112,8 @@ class TraceNormClassifier(LowRankClassifier):
         class_weight: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.lambda1 = lambda1
         self.lambda2 = lambda2
@@ -120,6 +126,8 @@ class TraceNormClassifier(LowRankClassifier):
         self.class_weight = class_weight
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TraceNormClassifier":
         """Fit until the duality gap is at most `tol` times the objective."""
@@ -127,19 +135,22 @@ class TraceNormClassifier(LowRankClassifier):
         clock = Clock()
         with clock, one_blas_thread():
             problem = self._read_problem(X, y, sample_weight)
-            settings: dict[str, Any] = {
-                "epsilon": self.epsilon,
-                "pairs": self.pairs,
-                "turn": self.turn,
-            }
-            solver = RankOne(problem, self.tol, **settings)
-            state = solver.init(generator(self.random_state))
-            self.lambda1_max_ = lambda1_max(state)
-            share = DEFAULT_SHARE * self.lambda1_max_
-            self.lambda1_ = float(share if self.lambda1 is None else self.lambda1)
-            solver = replace(solver, lambda1=self.lambda1_, lambda2=float(self.lambda2))
-        self.trace_ = []
-        ending = run(solver, state, self.trace_, self.callbacks, self.passes, clock)
+        rng, self.trace_ = generator(self.random_state), []
+        with checkpointed(self, rng, problem.rows, problem.y, sample_weight) as checkpoint:
+            with clock, one_blas_thread():
+                settings: dict[str, Any] = {
+                    "epsilon": self.epsilon,
+                    "pairs": self.pairs,
+                    "turn": self.turn,
+                }
+                solver = RankOne(problem, self.tol, **settings)
+                state = solver.init(rng)
+                self.lambda1_max_ = lambda1_max(state)
+                share = DEFAULT_SHARE * self.lambda1_max_
+                self.lambda1_ = float(share if self.lambda1 is None else self.lambda1)
+                solver = replace(solver, lambda1=self.lambda1_, lambda2=float(self.lambda2))
+            limits = self.callbacks, self.passes, clock
+            ending = run(solver, state, self.trace_, *limits, checkpoint=checkpoint)
         self._keep_factors(problem, state.here.at)
         self.gap_, self.objective_ = solver.gap(state), solver.objective(state)
         self.n_iter_ = ceil(problem.passes)

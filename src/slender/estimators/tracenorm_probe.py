@@ -1,6 +1,5 @@
 """TraceNormProbe: both penalties of the trace norm, chosen along a path on held-out rows."""
 
-from collections.abc import Iterator
 from math import ceil
 from numbers import Integral
 from typing import Any
@@ -12,9 +11,12 @@ from ..curvature.classwise import Classwise
 from ..problem import Multinomial
 from ..problem.tracenorm import Factors
 from ..rows import one_blas_thread
-from ..solvers.loop import Clock, run
-from ..solvers.path import Path, RankOneFold, grid
+from ..solvers.checkpoint import Checkpoint
+from ..solvers.loop import Clock, Record, run
+from ..solvers.path import Path, PathState, RankOneFold
 from ..solvers.rankone import PAIRS, RankOne, lambda1_max
+from ..storage import PathLike
+from .checkpoints import checkpointed
 from .choice import HALF, Choice, Labelled, best_of, read_values, spread, warn_at_edge
 from .lowrank import LowRankClassifier
 from .multinomial import warn_unproved
@@ -72,6 +74,8 @@ class TraceNormProbe(LowRankClassifier):
     callbacks : callable, list of callables or None, default None
         Each is called as `callback(record of path_, model)` after each pair; a true answer ends
         the path.
+    checkpoint, checkpoint_every
+        As in LogisticClassifier.
 
     Attributes
     ----------
@@ -101,6 +105,8 @@ class TraceNormProbe(LowRankClassifier):
     True
     """
 
+    may_be_raised = ()  # the limit of passes holds for every pair
+
     def __init__(
         self,
         n_lambda1: int = 10,
@@ -121,6 +127,8 @@ class TraceNormProbe(LowRankClassifier):
         class_weight: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
+        checkpoint: PathLike | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.n_lambda1 = n_lambda1
         self.n_lambda2 = n_lambda2
@@ -139,6 +147,8 @@ class TraceNormProbe(LowRankClassifier):
         self.class_weight = class_weight
         self.callbacks = callbacks
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
@@ -151,37 +161,43 @@ class TraceNormProbe(LowRankClassifier):
         class_index = read_class_index(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)
         examples = Labelled(rows, class_index, self.classes_)
-        parts, judge = choice.parts(X, y, groups, examples, rng), choice.judge(examples)
-        folds = []
-        with one_blas_thread():
-            for part in parts:
-                problem = self._problem(rows, class_index, weight, part.train)
-                held_out = choice.held_out(self, examples, part, lambda x: x)
-                solver = RankOne(problem, self.tol, pairs=self.pairs, turn=self.turn)
-                folds.append(RankOneFold(solver, held_out, judge, self.passes, rng))
-        self.lambda1_max_ = max(lambda1_max(fold.state) for fold in folds)
-        interrupted = self._walk(folds, rng)
-        best = best_of(self.path_, self.select)
-        self.lambda1_, self.lambda2_ = (self.path_[best][name] for name in PENALTIES)
-        index = choice.final_index(parts, examples, rng)
-        problem = folds[0].rankone.problem
-        if index is not parts[0].train:
-            problem = self._problem(rows, class_index, weight, index)
-        self._finish(problem, self.models_[best], folds[0].state.curvature, interrupted, rng)
+        more = choice.fingerprints(self, groups)
+        with checkpointed(self, rng, rows, class_index, sample_weight, **more) as checkpoint:
+            parts, judge = choice.parts(X, y, groups, examples, rng), choice.judge(examples)
+            folds = []
+            with one_blas_thread():
+                for part in parts:
+                    problem = self._problem(rows, class_index, weight, part.train)
+                    held_out = choice.held_out(self, examples, part, lambda x: x)
+                    solver = RankOne(problem, self.tol, pairs=self.pairs, turn=self.turn)
+                    folds.append(RankOneFold(solver, held_out, judge, self.passes, rng))
+            curvature, interrupted = self._walk(folds, rng, checkpoint)
+            best = best_of(self.path_, self.select)
+            self.lambda1_, self.lambda2_ = (self.path_[best][name] for name in PENALTIES)
+            index = choice.final_index(parts, examples, rng)
+            problem = folds[0].problem
+            if index is not parts[0].train:
+                problem = self._problem(rows, class_index, weight, index)
+            learned = self.models_[best], curvature
+            self._finish(problem, *learned, interrupted, rng, checkpoint)
         return self
 
     def _choice(self) -> Choice:
         return Choice(self.validation, self.shots, self.refit, self.select)
 
-    def _walk(self, folds: list[RankOneFold], rng: np.random.Generator) -> bool:
-        """Set path_ and models_; return whether Ctrl-C ended the path."""
-        path = Path(folds, grid(self._walk_lambda1(), self._read_lambda2s()))
-        state = path.init(rng)
-        self.path_, self.folds_, self.models_ = state.path, state.folds, folds[0].models
-        ending = run(path, state, self.path_, self.callbacks)
+    def _walk(
+        self, folds: list[RankOneFold], rng: np.random.Generator, checkpoint: Checkpoint | None
+    ) -> tuple[Classwise | None, bool]:
+        """Set path_ and models_; return the first fold's curvature, and if Ctrl-C ended it."""
+        path = Path(folds, self._following)
+        with one_blas_thread():
+            state = path.init(rng)
+        self.lambda1_max_ = max(lambda1_max(walk.state) for walk in state.walks)
+        self.path_, self.folds_, self.models_ = state.path, state.folds, state.walks[0].models
+        ending = run(path, state, self.path_, self.callbacks, checkpoint=checkpoint)
         if ending == "finished":
             self._warn_at_edges()
-        return ending == "interrupted"
+        return state.walks[0].state.curvature, ending == "interrupted"
 
     def _finish(
         self,
@@ -190,6 +206,7 @@ class TraceNormProbe(LowRankClassifier):
         curvature: Classwise | None,
         hurry: bool,
         rng: np.random.Generator,
+        checkpoint: Checkpoint | None,
     ) -> None:
         """Fit the chosen pair to a proved accuracy, from the path's model."""
         solver = RankOne(
@@ -205,7 +222,8 @@ class TraceNormProbe(LowRankClassifier):
         clock, self.trace_ = Clock(), []
         with clock, one_blas_thread():
             state = solver.init(rng)
-        ending = run(solver, state, self.trace_, most=1 if hurry else self.passes, clock=clock)
+        most = 1 if hurry else self.passes
+        ending = run(solver, state, self.trace_, most=most, clock=clock, checkpoint=checkpoint)
         self._keep_factors(problem, state.here.at)
         self.gap_, self.objective_ = solver.gap(state), solver.objective(state)
         self.n_iter_ = ceil(problem.passes - state.first)
@@ -216,19 +234,28 @@ class TraceNormProbe(LowRankClassifier):
         elif not solver.proved(state):
             warn_unproved(f"{what}: {self._advice(state.stalled, problem.rows.dtype)}")
 
-    def _walk_lambda1(self) -> Iterator[float]:
-        """lambda1 from strong to weak; our own values go on until validation gets worse."""
+    def _following(self, state: PathState) -> Record | None:
+        """The pair next to the last one: row by row in alternating directions."""
+        lambda2s = self._read_lambda2s()
+        row, place = divmod(len(state.path), len(lambda2s))
+        before = state.folds[0][-1]["lambda1"] if state.path else np.inf
+        lambda1 = before if place else self._lambda1_of(row, before)
+        if lambda1 is None:
+            return None
+        lambda2 = (lambda2s if row % 2 == 0 else lambda2s[::-1])[place]
+        return {"lambda1": float(lambda1), "lambda2": float(lambda2)}
+
+    def _lambda1_of(self, row: int, before: float) -> float | None:
+        """From strong to weak; our own values go on until validation gets worse."""
         if self.lambda1s is not None:
-            yield from read_values("lambda1s", self.lambda1s)[::-1]
-            return
+            values = read_values("lambda1s", self.lambda1s)[::-1]
+            return values[row] if row < len(values) else None
         largest = self.lambda1_max_ or 1.0  # 0: no feature tells classes apart, and W = 0 at any
         first, last = (largest * share for share in LAMBDA1)
         values = self._values(first, last, self.n_lambda1)
-        yield from values
-        smallest = values[-1]
-        while self._goes_on(smallest):
-            smallest *= values[1] / values[0]
-            yield smallest
+        if row < len(values):
+            return values[row]
+        return before * (values[1] / values[0]) if self._goes_on(before) else None
 
     def _goes_on(self, lambda1: float) -> bool:
         """Is it worth going below this lambda1, since validation still gets better?"""

@@ -18,9 +18,6 @@ in every run.  So it does not matter where a run is killed.
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -28,14 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import __version__
-from ..storage import FileError, PathLike, plain_file, unreadable, unwritten
+from ..storage import FileError, PathLike, owned, plain_file, remove_stale, unreadable
 from .encoders import load_encoder, save_encoder, settings_of
 from .folder import (
     CLASSES,
     ENCODER,
     JOB,
     PROGRESS,
-    TEMPORARY,
     X_FILE,
     Skips,
     VectorFile,
@@ -94,7 +90,7 @@ def extract(
     if root.resolve() in (out.resolve(), *out.resolve().parents):
         raise FileError(f"{out}: lies in the folder of images; choose another folder")
     classes = _classes(found, like)
-    with _own(out):
+    with owned(out, "extraction"):
         _begin(out, _job(root, found, encoder, like, dtype))
         if (out / X_FILE).exists():
             (out / PROGRESS).unlink(missing_ok=True)
@@ -213,27 +209,6 @@ def _of(like: PathLike, name: str) -> Path:
 # -- the job ---------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _own(out: Path) -> Iterator[None]:
-    """The output folder, made where it is not there; no other process may write there meanwhile."""
-    try:
-        out.mkdir(exist_ok=True)
-        folder = os.open(out, os.O_RDONLY) if os.name == "posix" else None
-    except OSError as error:
-        raise FileError(f"{out}: {unwritten(error)}") from error
-    try:
-        if folder is not None:
-            import fcntl  # noqa: PLC0415  (not on Windows, where nothing is locked)
-
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise FileError(f"{out}: another extraction is writing there; wait for its end") from error
-    finally:
-        if folder is not None:
-            os.close(folder)
-
-
 def _job(
     root: Path, found: ImageFiles, encoder: Any, like: PathLike | None, dtype: str
 ) -> dict[str, Any]:
@@ -263,8 +238,7 @@ def _sha256(path: Path) -> str:
 
 def _begin(out: Path, job: dict[str, Any]) -> None:
     """Note the job in an empty folder; raise an error if another one has begun there."""
-    for stale in out.glob(TEMPORARY):
-        stale.unlink(missing_ok=True)
+    remove_stale(out)
     if not (out / JOB).exists():
         if any(out.iterdir()):
             raise FileError(f"{out}: holds other files; choose a new folder, or an empty one")

@@ -24,7 +24,6 @@ ENCODER = "features.safetensors"
 CLASSES = "classes.json"
 PROGRESS = "progress.jsonl"
 X_FILE, Y_FILE, FILES, SKIPPED = "X.npy", "y.npy", "files.txt", "skipped.csv"
-TEMPORARY = ".slender-*.tmp"  # what a killed process leaves where it was writing a file
 
 WAIT_SECONDS = 1.0  # the work that a killed run may lose
 

@@ -124,12 +124,18 @@ class Rows(ABC):
         fewest = min(FEWEST_ROWS, LARGEST_BYTES // size) if size > WIDE_BYTES else 1
         return max(1, threads.CACHE_BYTES // size, fewest)
 
-    def parts(self, part_bytes: int | None = None) -> Iterator[tuple[int, int, "Rows"]]:
-        """(lo, hi, rows lo..hi) for all rows, read ahead if they are in a file."""
+    def parts(
+        self, part_bytes: int | None = None, start: int = 0
+    ) -> Iterator[tuple[int, int, "Rows"]]:
+        """(lo, hi, rows lo..hi) for all rows, read ahead if they are in a file.
+
+        Parts that begin before `start` are left out.
+        """
         cuts = [
             (first + lo, first + hi)
             for first, last in pairwise(self.borders())
             for lo, hi in blocks(last - first, self.row_bytes, part_bytes)
+            if first + lo >= start
         ]
         yield from each_part_read(self, cuts)
 

@@ -20,7 +20,7 @@ rows of W that change: with Δ_t the change in step t,
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,8 @@ class FrankWolfe(Solver[BCFWState]):
     batch_size: int = 1
     average: bool = True
     tol: float | None = None
+
+    made_of: ClassVar[tuple[type, ...]] = (BCFWState, BCFWIterate, Patterns, Kept)
 
     def init(self, rng: np.random.Generator) -> BCFWState:
         """W = 0."""

@@ -13,11 +13,12 @@ Then P decreases at every step, and P(t) - P* <= L ‖theta_0 - theta*‖² / (2
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.examples import Readings
 from ..krylov import largest_eigenvalue
 from ..losses import CrossEntropy
 from ..passes import GramPass
@@ -37,6 +38,7 @@ class GDState:
 
     theta: NDArray[Any]  # (C, d + 1), in the coordinates of Multinomial
     first: float  # number of passes before this fit
+    read: Readings  # number of passes so far; the problem's own
     gradient: NDArray[Any] | None = None  # (C, d + 1) at theta; None: not evaluated yet
     objective: float = np.inf
     dual: float = 0.0  # the best lower bound on the optimum
@@ -60,9 +62,12 @@ class GradientDescent(Solver[GDState]):
     lam: float
     tol: float | None = None
 
+    made_of: ClassVar[tuple[type, ...]] = (GDState, Readings)
+
     def init(self, rng: np.random.Generator) -> GDState:
         """W = 0 with the best intercepts, not evaluated yet."""
-        return GDState(self.problem.start(), self.problem.passes)
+        read = self.problem.examples.read
+        return GDState(self.problem.start(), read.passes, read)
 
     def step(self, state: GDState) -> Record:
         """Evaluate the start; from the second call on, make a step and evaluate it."""

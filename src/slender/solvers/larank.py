@@ -25,6 +25,7 @@ factor that was best one pass earlier (duality.py), which costs nothing and chan
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,8 @@ class LaRank(Solver[LaRankState]):
     active: bool = True
     patterns: Patterns | None = None
     visits: NDArray[np.intp] | None = None
+
+    made_of: ClassVar[tuple[type, ...]] = (LaRankState, LaRankIterate, Patterns, Rules, Kept)
 
     def init(self, rng: np.random.Generator) -> LaRankState:
         problem = self.problem

@@ -26,7 +26,7 @@ curvature of the loss: it limits how far a row can move its own scores.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -138,7 +138,8 @@ def slopes(batch_loss, S, b, index, y, weights, eta, cap):  # type: ignore[no-un
     return total
 
 
-class MiniBatchState(NamedTuple):
+@dataclass
+class MiniBatchState:
     """All that changes during a fit."""
 
     rng: np.random.Generator
@@ -164,6 +165,8 @@ class MiniBatch(Solver[MiniBatchState]):
     beta: float = 0.0
     cap: float = np.inf  # in units of 1/(kappa ‖x_i‖²); inf: none
     average: bool = True
+
+    made_of: ClassVar[tuple[type, ...]] = (MiniBatchState,)
 
     def init(self, rng: np.random.Generator) -> MiniBatchState:
         """W = 0."""

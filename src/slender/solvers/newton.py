@@ -22,18 +22,27 @@ float64, with rows widened block by block; `settle` rounds the final weights to 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..curvature.classwise import Classwise
-from ..problem import Multinomial
+from ..curvature.classwise import Blocks, Classwise, Inverse
+from ..curvature.doubtful import Correction, DoubtfulRows, Gram
+from ..data.examples import Readings
+from ..passes.doubts import Doubts
+from ..problem import Multinomial, Point
 from ..problem.certificate import blurred, certify, hopeful
-from ..problem.intercepts import DENSE, newton_step
+from ..problem.intercepts import (
+    DENSE,
+    ClassDiagonal,
+    ClassMatrix,
+    ClassSample,
+    newton_step,
+)
 from ..problem.linear import Linear, one_row
 from .dense import DenseNewton
-from .linesearch import draw
+from .linesearch import ContenderSample, LineSample, draw
 from .loop import Record, Solver
 from .quasinewton import (
     MANY,
@@ -75,6 +84,26 @@ class Newton(Solver[NewtonState]):
     curvature: Classwise | None = None
     pairs: SecantPairs | None = None
 
+    made_of: ClassVar[tuple[type, ...]] = (
+        NewtonState,
+        Readings,
+        Point,
+        Doubts,
+        LineSample,
+        ContenderSample,
+        SecantPairs,
+        Classwise,
+        Blocks,
+        Inverse,
+        DoubtfulRows,
+        Gram,
+        Correction,
+        ClassMatrix,
+        ClassSample,
+        ClassDiagonal,
+        DenseNewton,
+    )
+
     # -- the contract ----------------------------------------------------------------------------
 
     def init(self, rng: np.random.Generator) -> NewtonState:
@@ -86,7 +115,8 @@ class Newton(Solver[NewtonState]):
         if self.pairs is not None and self.pairs.dtype == dtype:
             pairs = self.pairs.copy()
         theta = problem.start() if self.start is None else self.start
-        return NewtonState(rng, theta, sample, pairs, curvature, problem.passes)
+        read = problem.examples.read
+        return NewtonState(rng, theta, sample, pairs, curvature, read.passes, read)
 
     def step(self, state: NewtonState) -> Record:
         """Evaluate the start, or make one step; then prove the gap if that is in reach."""

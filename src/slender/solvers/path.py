@@ -1,9 +1,9 @@
 """A path: the same problem at one penalty after another, evaluated on held-out rows.
 
-A path is a solver like any other (loop.py).  Its step solves the problem at one value of the
-penalties, for every training part, by the steps of another solver: newton.py for C, rankone.py for
-a pair of trace-norm penalties.  Each value starts where the last one ended.  The folds of a
-cross-validation advance together, and a record has their mean.
+A path is a solver like any other (loop.py).  It solves the problem at one value of the penalties
+after another, for every training part, by the steps of another solver: newton.py for C, rankone.py
+for a pair of trace-norm penalties.  Each value starts where the last one ended.  The folds of a
+cross-validation take turns at each value, and a record has their mean.
 
 C.  The start at a new value costs no pass: the gradient found at the last one, the curvature and
 the pairs of L-BFGS can be used again, since the data's part of them does not depend on lam.  A
@@ -22,19 +22,20 @@ the final fit is enough.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Examples
+from ..data.examples import Readings
 from ..problem import Multinomial
 from ..problem.certificate import hopeful
 from ..problem.linear import Linear, one_row
 from ..problem.tracenorm import Factors, raw_intercepts
-from .loop import Clock, Record, Solver, steps
+from .loop import Clock, Record, Solver
 from .newton import Newton
 from .quasinewton import NewtonState, begin, descend, enter, narrow
 from .rankone import RankOne
@@ -49,88 +50,129 @@ LOOSER = 3.0
 Judge = Callable[[Examples, NDArray[Any], NDArray[Any]], Record]
 
 
+@dataclass
+class Walk:
+    """How far a fold has come."""
+
+    read: Readings  # of the fold's rows
+    state: Any = None  # of the solver; passed on from value to value
+    error: float = 0.0  # standard error of the held-out log loss at the last value
+    models: list[Factors] = field(default_factory=list)  # of every value, if they are kept
+    judged: Record = field(default_factory=dict)  # the last figures on the held-out rows
+    found: Record | None = None  # at this value so far; None: not begun
+    before: float = 0.0  # passes before this value
+    passes: float = 0.0  # of the last record
+    clock: Clock = field(default_factory=Clock)  # of the work at this value
+
+
 class Fold(ABC):
     """One training part along the path, and the rows that it is evaluated on."""
 
-    state: Any = None  # of the solver; passed on from value to value
+    problem: Multinomial
 
     def __init__(
         self, held_out: Examples, judge: Judge, most: float, rng: np.random.Generator
     ) -> None:
         self.held_out, self.judge, self.most, self.rng = held_out, judge, most, rng
 
+    def start(self) -> Walk:
+        return Walk(self.problem.examples.read)
+
     @abstractmethod
-    def solver(self, penalties: Record) -> Solver[Any]:
+    def solver(self, walk: Walk, penalties: Record) -> Solver[Any]:
         """The solver for one value of the penalties."""
 
     @abstractmethod
-    def judged(self) -> Record:
+    def judged(self, walk: Walk) -> Record:
         """The figures of the current model on the held-out rows."""
 
-    def walk_to(self, penalties: Record) -> Record:
-        """Solve at these penalties, from the last solution; then evaluate, which is not timed."""
-        with Clock() as clock:
-            solver = self.solver(penalties)
-            if self.state is None:
-                self.state = solver.init(self.rng)
-            before = self.passes
-            found: Record = {}
-            for record in steps(solver, self.state, self.most, before):
-                found = record
-        spent = {"passes": self.passes - before, **clock.spent}
-        return {**penalties, **found, **self.judged(), **spent}
-
-    @property
     @abstractmethod
-    def passes(self) -> float:
-        """Number of passes so far."""
-
-    @abstractmethod
-    def solution(self) -> Linear:
+    def solution(self, walk: Walk) -> Linear:
         """The current model."""
+
+    def advance(self, walk: Walk, penalties: Record) -> Record | None:
+        """One step towards these penalties, from the last solution; a record after the last one.
+
+        The evaluation at the end is not timed.
+        """
+        if walk.found is None:
+            walk.found, walk.clock = {}, Clock()
+        with walk.clock:
+            solver = self.solver(walk, penalties)
+            if walk.state is None:
+                walk.state = solver.init(self.rng)
+            if not walk.found:
+                walk.before = walk.passes = walk.read.passes
+            if not solver.finished(walk.state) and walk.passes - walk.before < self.most:
+                walk.found = solver.step(walk.state) or walk.found
+                walk.passes = walk.found["passes"]
+                last = False
+            else:
+                walk.found, last = solver.end(walk.state) or walk.found, True
+        if not last:
+            return None
+        spent = {"passes": walk.read.passes - walk.before, **walk.clock.spent}
+        found, walk.found = walk.found, None
+        return {**penalties, **found, **self.judged(walk), **spent}
 
 
 @dataclass
 class PathState:
     """The records so far; the loop appends one to `path` after each value."""
 
+    rng: np.random.Generator  # of all folds
     path: list[Record]  # means of all folds
     folds: list[list[Record]]
-    value: Record | None = None  # the next penalties, once they are known
+    walks: list[Walk]  # of the folds
+    kept: dict[int, Any] = field(default_factory=dict)  # models that may yet be chosen, by place
+    value: Record | None = None  # the penalties at work
+    done: list[Record] = field(default_factory=list)  # of the folds that are through with them
 
 
 @dataclass(frozen=True)
 class Path(Solver[PathState]):
-    """All folds, at one value of the penalties after another, until `turned(path)` is true.
+    """All folds, at one value of the penalties after another.
 
-    A value may be chosen when its turn comes, so `values` is an iterator.
+    `following(state)` are the next penalties, or None at the end; they may depend on the records.
     """
 
     folds: Sequence[Fold]
-    values: Iterator[Record]
-    turned: Callable[[list[Record]], bool] = field(default=lambda path: False)
+    following: Callable[[PathState], Record | None]
+
+    made_of: ClassVar[tuple[type, ...]] = (
+        PathState,
+        Walk,
+        Clock,
+        *Newton.made_of,
+        *RankOne.made_of,
+    )
 
     def init(self, rng: np.random.Generator) -> PathState:
-        return PathState([], [[] for _ in self.folds])
+        return PathState(rng, [], [[] for _ in self.folds], [fold.start() for fold in self.folds])
 
-    def step(self, state: PathState) -> Record:
+    def step(self, state: PathState) -> Record | None:
+        """One step of one fold; a record when all folds are through with a value."""
         assert state.value is not None
-        value, state.value = state.value, None
-        records = [fold.walk_to(value) for fold in self.folds]
-        for mine, record in zip(state.folds, records, strict=True):
+        place = len(state.done)
+        record = self.folds[place].advance(state.walks[place], state.value)
+        if record is not None:
+            state.done.append(record)
+        if len(state.done) < len(self.folds):
+            return None
+        for mine, record in zip(state.folds, state.done, strict=True):
             mine.append(record)
-        return mean_record(records)
+        mean = mean_record(state.done)
+        state.value, state.done = None, []
+        return mean
 
     def finished(self, state: PathState) -> bool:
-        if state.path and state.value is None and self.turned(state.path):
-            return True
         if state.value is None:
-            state.value = next(self.values, None)
+            state.value = self.following(state)
         return state.value is None
 
     def solution(self, state: PathState) -> Linear:
         """The model of the first fold."""
-        return self.folds[0].solution()
+        return self.folds[0].solution(state.walks[0])
 
 
 def mean_record(records: list[Record]) -> Record:
@@ -196,39 +238,26 @@ class NewtonFold(Fold):
     def __init__(self, problem: Multinomial, tol: float, columns: Any, *held_out: Any) -> None:
         super().__init__(*held_out)
         self.problem, self.tol, self.columns = problem, tol, columns
-        self.error = 0.0  # standard error of the held-out log loss at the last value
 
-    def solver(self, penalties: Record) -> NewtonAlong:
+    def solver(self, walk: Walk, penalties: Record) -> NewtonAlong:
         lam = self.problem.lam_of(penalties["C"])
-        self.last = NewtonAlong(self.problem, lam, self.tol, error=self.error)
-        return self.last
+        return NewtonAlong(self.problem, lam, self.tol, error=walk.error)
 
-    @property
-    def passes(self) -> float:
-        return float(self.problem.passes)
-
-    def model(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def model(self, walk: Walk) -> tuple[NDArray[Any], NDArray[Any]]:
         """(W, b), one row per class, for the rows as they are fitted."""
-        return self.last.model(self.state)
+        return Newton(self.problem, walk.state.lam, self.tol).model(walk.state)
 
-    def judged(self) -> Record:
-        figures = self.judge(self.held_out, *self.model())
-        self.error = figures["log_loss_error"]
+    def judged(self, walk: Walk) -> Record:
+        figures = self.judge(self.held_out, *self.model(walk))
+        walk.error = figures["log_loss_error"]
         return figures
 
-    def solution(self) -> Linear:
-        coef, intercept = one_row(*self.model())
+    def solution(self, walk: Walk) -> Linear:
+        coef, intercept = one_row(*self.model(walk))
         return Linear(coef if self.columns is None else coef * self.columns, intercept)
 
 
 # -- a path of the trace norm ----------------------------------------------------------------------
-
-
-def grid(lambda1s: Iterable[float], lambda2s: NDArray[np.float64]) -> Iterator[Record]:
-    """All pairs, each next to the one before; a lambda1 is requested when its row begins."""
-    for turn, lambda1 in enumerate(lambda1s):
-        for lambda2 in lambda2s if turn % 2 == 0 else lambda2s[::-1]:
-            yield {"lambda1": float(lambda1), "lambda2": float(lambda2)}
 
 
 class RankOneFold(Fold):
@@ -236,27 +265,25 @@ class RankOneFold(Fold):
 
     def __init__(self, rankone: RankOne, *held_out: Any) -> None:
         super().__init__(*held_out)
+        self.problem = rankone.problem
         self.rankone = replace(rankone, tol=LOOSER * rankone.tol, stretches=True)
-        self.state = rankone.init(self.rng)
-        self.models: list[Factors] = []
-        self._judged: Record = {}
 
-    def solver(self, penalties: Record) -> RankOne:
+    def start(self) -> Walk:
+        """At W = 0, which says what the largest lambda1 is."""
+        return Walk(self.problem.examples.read, self.rankone.init(self.rng))
+
+    def solver(self, walk: Walk, penalties: Record) -> RankOne:
         lambda1, lambda2 = penalties["lambda1"], penalties["lambda2"]
         return replace(self.rankone, lambda1=lambda1, lambda2=lambda2)
 
-    @property
-    def passes(self) -> float:
-        return float(self.rankone.problem.passes)
-
-    def judged(self) -> Record:
+    def judged(self, walk: Walk) -> Record:
         """The figures, computed once per model."""
-        at, held_out = self.state.here.at, self.held_out
-        if not self.models or at is not self.models[-1]:
+        at, held_out = walk.state.here.at, self.held_out
+        if not walk.models or at is not walk.models[-1]:
             within = held_out.project(at.U)  # in the coordinates of the atoms
-            self._judged = self.judge(within, at.A, raw_intercepts(self.rankone.problem, at))
-        self.models.append(at)
-        return {"trace_norm": float(at.theta.sum()), **self._judged}
+            walk.judged = self.judge(within, at.A, raw_intercepts(self.problem, at))
+        walk.models.append(at)
+        return {"trace_norm": float(at.theta.sum()), **walk.judged}
 
-    def solution(self) -> Linear:
-        return self.rankone.solution(self.state)
+    def solution(self, walk: Walk) -> Linear:
+        return self.rankone.solution(walk.state)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..curvature.classwise import Blocks, Classwise, Inverse
 from ..curvature.doubtful import DoubtfulRows, rows_of, wanted
+from ..data.examples import Readings
 from ..problem import Multinomial, Point
 from ..problem.certificate import hopeful
 from .dense import DenseNewton
@@ -40,6 +41,7 @@ class NewtonState:
     pairs: SecantPairs
     curvature: Classwise
     first: float  # number of passes before this fit
+    read: Readings  # number of passes so far; the problem's own
     point: Point | None = None  # the last one evaluated
     wide: bool = False  # has a fit of float32 rows switched to float64?
     age: int = 0  # steps counted for REFRESH

@@ -32,12 +32,13 @@ where Σ is the covariance of the rows (curvature/classwise.py) and c_j = v_jᵀ
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..curvature.classwise import Classwise
+from ..data.examples import Readings
 from ..krylov import SingularVectors, orthonormal, top_singular_vectors
 from ..problem import Multinomial
 from ..problem.linear import Linear, one_row
@@ -69,6 +70,7 @@ class RankOneState:
 
     rng: np.random.Generator
     first: float  # readings of X before this fit
+    read: Readings  # readings of X so far; the problem's own
     here: Here
     atoms: Atoms  # of the next step
     basis: NDArray[Any]  # (d, s), orthonormal; spans the u of the atoms, and more during a step
@@ -107,6 +109,17 @@ class RankOne(Solver[RankOneState]):
     curvature: Classwise | None = None
     stretches: bool = False
 
+    made_of: ClassVar[tuple[type, ...]] = (
+        RankOneState,
+        Readings,
+        Here,
+        Factors,
+        Costs,
+        Atoms,
+        Classwise,
+        SingularVectors,
+    )
+
     # -- the contract ----------------------------------------------------------------------------
 
     def init(self, rng: np.random.Generator) -> RankOneState:
@@ -125,7 +138,8 @@ class RankOne(Solver[RankOneState]):
         # the curvature of R is at most half the rows' mean square
         length = 2.0 / max(problem.squares, float(np.finfo(np.float32).tiny))
         here = look(problem, Z, start)
-        return RankOneState(rng, first, here, as_atoms(start), start.U, Z, length, curvature)
+        atoms, read = as_atoms(start), problem.examples.read
+        return RankOneState(rng, first, read, here, atoms, start.U, Z, length, curvature)
 
     def step(self, state: RankOneState) -> Record:
         """One step; if the penalties are new, only evaluate them, which does not read X."""

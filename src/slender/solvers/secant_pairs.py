@@ -1,6 +1,5 @@
 """The memory of L-BFGS: the last steps, and the changes of the gradient that they caused."""
 
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ class SecantPairs:
 
     def __init__(self, memory: int, dtype: Any) -> None:
         self.memory, self.dtype = memory, dtype
-        self.kept: deque[tuple[NDArray[Any], NDArray[Any]]] = deque(maxlen=memory)
+        self.kept: list[tuple[NDArray[Any], NDArray[Any]]] = []  # the last `memory`
         self.lam = 0.0
-        self._axpy = get_blas_funcs("axpy", dtype=dtype)
 
     def copy(self) -> "SecantPairs":
         other = SecantPairs(self.memory, self.dtype)
@@ -36,22 +34,23 @@ class SecantPairs:
         self.lam = lam
         size = np.sqrt(dot(s, s) * dot(y, y))
         if dot(s, y) > np.finfo(s.dtype).eps * size:  # else it shows no curvature
-            self.kept.append((s, y))
+            self.kept = [*self.kept, (s, y)][-self.memory :]
 
     def direction(self, gradient: NDArray[Any], H0: Any) -> NDArray[Any]:
         """-H ∇P, by the two loops of L-BFGS."""
+        axpy = get_blas_funcs("axpy", dtype=self.dtype)
         q = -gradient
         flat = q.reshape(-1)
         alphas = []
         for s, y in reversed(self.kept):
             alpha = dot(s, q) / dot(s, y)
             alphas.append(alpha)
-            self._axpy(y.reshape(-1), flat, a=-alpha)
+            axpy(y.reshape(-1), flat, a=-alpha)
         q = H0 @ q
         flat = q.reshape(-1)
         for (s, y), alpha in zip(self.kept, reversed(alphas), strict=True):
             beta = dot(y, q) / dot(s, y)
-            self._axpy(s.reshape(-1), flat, a=alpha - beta)
+            axpy(s.reshape(-1), flat, a=alpha - beta)
         return q
 
 

@@ -25,12 +25,12 @@ limited); weights c_i; averaging.  v is stored as scale * V, so that shrinking b
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..curvature import Coordinates
+from ..curvature import STATES, Coordinates
 from ..curvature.metric import FIXED, At, Metric, move
 from ..kernels import kernel
 from ..labels import Labels, positives, sign
@@ -120,6 +120,8 @@ class Stochastic(Solver[StochasticState]):
     average: bool = True
     negatives: float | str = "all"
     metric: Metric = FIXED
+
+    made_of: ClassVar[tuple[type, ...]] = (StochasticState, Iterate, *STATES)
 
     def init(self, rng: np.random.Generator) -> StochasticState:
         """w = 0, as in the paper."""

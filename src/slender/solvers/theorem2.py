@@ -5,7 +5,7 @@ of rows.  The sample of a class is drawn once and kept: the theorem does not cov
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Theorem2(Solver[Theorem2State]):
     loss: MarginLoss
     negatives: float | str
     beta: float
+
+    made_of: ClassVar[tuple[type, ...]] = (Theorem2State, RiskSample)
 
     def init(self, rng: np.random.Generator) -> Theorem2State:
         """Draw the samples; w = 0."""

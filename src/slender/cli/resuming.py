@@ -1,0 +1,50 @@
+"""--checkpoint and --resume: where a job saves what it has done, and whether it may go on there."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from .interrupts import Interrupted
+from .options import of_output
+
+Resume = Annotated[
+    bool,
+    of_output("--resume", help="Continue what the folder of --checkpoint holds, if it holds any."),
+]
+
+
+def check_resume(folder: Any, resume: bool) -> Path | None:
+    """The folder of --checkpoint; an error if it holds a job that nobody asked to continue."""
+    if folder is None:
+        if resume:
+            raise ValueError("--resume continues what a folder holds: name it with --checkpoint")
+        return None
+    from ..storage import FileError
+
+    if not resume and holds_a_job(Path(folder)):
+        raise FileError(
+            f"{folder}: holds an unfinished job; --resume continues it, or name another folder"
+        )
+    return Path(folder)
+
+
+def holds_a_job(folder: Path) -> bool:
+    """Of any command."""
+    from ..compress.resumable import JOB
+    from ..solvers.checkpoint import saved_in
+
+    return bool(saved_in(folder)) or any((folder / name).exists() for name in (JOB, FITS))
+
+
+FITS = "fits.json"  # of a comparison
+
+
+def left_with(folder: Path | None) -> BaseException:
+    """What to raise after Ctrl-C: it says if there is something to continue."""
+    if folder is None or not holds_a_job(folder):
+        return KeyboardInterrupt()
+    return Interrupted(f"the same command with --resume continues from {folder}")
+
+
+def and_continues(folder: Path | None) -> str:
+    """To add to what is said about a model of an interrupted fit."""
+    return "" if folder is None else f"; the same command with --resume continues from {folder}"
