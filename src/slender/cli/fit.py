@@ -6,9 +6,22 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import METHODS
+from .cluster import spread
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Labels, ModelOut, Quiet, Rows, Threads, ValY, of_data, read_val
+from .options import (
+    Cluster,
+    Json,
+    Labels,
+    ModelOut,
+    Quiet,
+    Rows,
+    Threads,
+    ValY,
+    Workers,
+    of_data,
+    read_val,
+)
 from .output import check_outputs, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
 from .resuming import Resume, and_continues, check_resume, left_with
@@ -36,6 +49,8 @@ def fit(
             "encoder in a folder of slender extract.",
         ),
     ] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
     method: Annotated[
         str, typer.Option(help="Chooses the estimator.", rich_help_panel="Method")
     ] = BY_METHOD.default,
@@ -68,9 +83,10 @@ def fit(
         data, skipped = with_classes(images, X), images.skipped
         watched = None if val is None else with_classes(read_images(encoder, val, quiet), val)
     ending = Ending()
-    with _bar(f"fit {method}", model, quiet) as advance:
+    with spread(data[0], cluster, workers) as rows, _bar(f"fit {method}", model, quiet) as advance:
+        given = rows, data[1]
         try:
-            interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
+            interruptible(lambda: fit_watched(model, given, watched, [advance, ending]), ending)
         except KeyboardInterrupt:
             raise left_with(folder) from None
     save_model(_whole(encoder, model), out)

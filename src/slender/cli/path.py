@@ -7,8 +7,22 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import PROBES
+from .cluster import spread
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Labels, ModelOut, Plot, Quiet, Rows, Threads, ValY, of_data, read_val
+from .options import (
+    Cluster,
+    Json,
+    Labels,
+    ModelOut,
+    Plot,
+    Quiet,
+    Rows,
+    Threads,
+    ValY,
+    Workers,
+    of_data,
+    read_val,
+)
 from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
 from .resuming import Resume, and_continues, check_resume, left_with
@@ -53,6 +67,8 @@ def path(
         int | None,
         of_data(help="Number of folds of a cross-validation, instead."),
     ] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
     penalty: Annotated[
         str, typer.Option(help="Chooses the probe.", rich_help_panel="Penalty")
     ] = BY_PENALTY.default,
@@ -87,10 +103,10 @@ def path(
     test = _test_part(X)
     model = PROBES[penalty].load()(validation=held_out, **settings)
     ending = Ending()
-    with _bar(model, penalty, quiet) as advance:
+    with spread(data[0], cluster, workers) as rows, _bar(model, penalty, quiet) as advance:
         model.set_params(callbacks=[advance, ending])
         try:
-            interruptible(lambda: model.fit(*data), ending)
+            interruptible(lambda: model.fit(rows, data[1]), ending)
         except KeyboardInterrupt:
             raise left_with(folder) from None
         model.set_params(callbacks=None)

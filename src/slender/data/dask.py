@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..extras import need
-from ..rows import Block, DenseBlock, Rows
+from ..rows import Block, DenseBlock, Rows, as_rows
 from ..rows.base import compute_dtype
 from ..rows.block import Bad
 from ..rows.cores import sharing
@@ -41,8 +41,8 @@ def computed(values: Any) -> Any:
 def on_workers(X: Any, client: Any = None) -> "RemoteRows":
     """X on the workers of a Dask client, for any number of fits; freed when it is forgotten.
 
-    X is a Dask array, or a store of files (`open_rows`) that every worker can read.  The estimators
-    that can be fitted to a Dask array accept the result as X.
+    X is a Dask array, or in files that every worker can read: a memory map, or a store.  The
+    estimators that can be fitted to a Dask array accept the result as X.
     """
     client = _active(client)
     workers = len(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
@@ -54,13 +54,14 @@ def on_workers(X: Any, client: Any = None) -> "RemoteRows":
         cuts = _cut(ends, most)
         edges = np.concatenate([[0], ends])[cuts]
         parts = [list(chunks[lo:hi]) for lo, hi in pairwise(cuts)]
-    elif hasattr(X, "part"):
+    elif hasattr(X, "part") or getattr(X, "filename", None):
+        X = X if hasattr(X, "part") else MappedRows(X.filename, X.dtype, X.shape, X.offset)
         edges = np.unique(np.linspace(0, X.shape[0], most + 1).astype(np.intp))
         parts = [[X.part(int(lo), int(hi))] for lo, hi in pairwise(edges)]
     else:
         raise ValueError(
-            f"X is {type(X).__name__}, whose rows are in this process: give a Dask array, or files "
-            "that the workers can read (slender.open_rows)"
+            f"X is {type(X).__name__}, whose rows are in this process: give a Dask array, or a "
+            "file that the workers can read (np.load('X.npy', mmap_mode='r'))"
         )
     delayed = need("dask", PURPOSE).delayed
 
@@ -69,6 +70,25 @@ def on_workers(X: Any, client: Any = None) -> "RemoteRows":
 
     fleet = Fleet(client, [source(part) for part in parts], edges)
     return RemoteRows(fleet, tuple(X.shape), compute_dtype(X.dtype))
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """A matrix in a file, which each worker maps for itself."""
+
+    path: Any
+    dtype: np.dtype[Any]
+    shape: tuple[int, int]
+    offset: int  # bytes before its first row
+
+    def part(self, lo: int, hi: int) -> "MappedRows":
+        """Rows lo..hi."""
+        offset = self.offset + lo * self.shape[1] * self.dtype.itemsize
+        return MappedRows(self.path, self.dtype, (hi - lo, self.shape[1]), offset)
+
+    def as_rows(self) -> Rows:
+        """The rows, here."""
+        return as_rows(np.memmap(self.path, self.dtype, "r", self.offset, self.shape))
 
 
 def _active(client: Any) -> Any:

@@ -16,7 +16,7 @@ same, so its sums do, too.
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as WaitedTooLong
@@ -86,7 +86,7 @@ class Fleet:
         self.id = f"slender-{uuid4().hex[:12]}"
         self.versions = Counter[int]()  # how often each shard was read
         self.recipes: set[tuple[str, int]] = set()  # examples that a shard is known to have made
-        self.longest = 0.0  # seconds of the slowest pass
+        self.longest = defaultdict[str, float](float)  # seconds of the slowest pass of each kind
         live = self._live()
         share = np.cumsum([0, *live.values()]) / sum(live.values())
         middles = (edges[:-1] + edges[1:]) / (2 * max(1, edges[-1]))
@@ -122,7 +122,7 @@ class Fleet:
         raise ClusterError(f"the cluster lost {ATTEMPTS} workers in one pass, the last: {last}")
 
     def _attempt(self, work: Work, common: Any, own: dict[int, Any], add: bool) -> dict[Node, Any]:
-        started = time.perf_counter()
+        started, kind = time.perf_counter(), type(common).__name__
         asked = range(self.count) if add else sorted(own)
         homes = list(dict.fromkeys(self.homes[k] for k in asked))
         message = self._send(common, homes)
@@ -143,12 +143,12 @@ class Fleet:
             homes = homes[::FAN]
         results: dict[Node, Any] = {}
         for part in parts:
-            result = self._wait(part, answers, started)
+            result = self._wait(part, answers, started, self.longest[kind])
             if result is None:
                 self.recipes.clear()
                 raise _Again("a shard was moved")
             results.update(result)
-        self.longest = max(self.longest, time.perf_counter() - started)
+        self.longest[kind] = max(self.longest[kind], time.perf_counter() - started)
         return results
 
     def _submit(self, home: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -162,7 +162,7 @@ class Fleet:
         many = len(homes) > FEW
         where = {"workers": homes if many else homes[:1], "broadcast": many, "hash": False}
         try:
-            limit = max(PATIENCE, SLOWER * self.longest)
+            limit = max(PATIENCE, SLOWER * max(self.longest.values(), default=0.0))
             (message,) = self.client.sync(
                 self.client._scatter, [common], **where, callback_timeout=limit
             )
@@ -173,9 +173,12 @@ class Fleet:
 
     # -- waiting ---------------------------------------------------------------------------------
 
-    def _wait(self, future: Any, answers: dict[str, Any], started: float) -> Any:
-        """The result; an error of a worker's task is raised, a fault means to ask again."""
-        answered: dict[str, float] = {}
+    def _wait(self, future: Any, answers: dict[str, Any], started: float, usual: float) -> Any:
+        """The result; an error of a worker's task is raised, a fault means to ask again.
+
+        `usual` are the seconds that it took before.
+        """
+        answered: set[str] = set()
         while True:
             try:
                 return future.result(timeout=TICK)
@@ -185,17 +188,15 @@ class Fleet:
                 self._check_client()
                 raise _Again(f"{type(fault).__name__}: {fault}") from fault
             pending = [home for home, answer in answers.items() if answer.status == "pending"]
-            for home in answers.keys() - set(pending):
-                answered.setdefault(home, now)
-            self._check_hung(now, answered, pending, list(answers))
+            if len(answers) - len(pending) > len(answered):
+                answered = answers.keys() - set(pending)
+                usual = max(usual, now)  # of those who have answered
+            self._check_hung(now, usual, pending, list(answers))
 
-    def _check_hung(
-        self, now: float, answered: dict[str, float], pending: list[str], homes: list[str]
-    ) -> None:
-        """Drop workers that take much longer than the others, or than all did before."""
+    def _check_hung(self, now: float, usual: float, pending: list[str], homes: list[str]) -> None:
+        """Drop workers that take much longer than the others, or than before, or say nothing."""
         if now < PATIENCE:
             return
-        usual = max([self.longest, *answered.values()])
         late = pending if usual and now > SLOWER * usual else []
         self._drop(late)
         lost = late or self._drop_silent(homes)

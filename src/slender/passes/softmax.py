@@ -51,7 +51,7 @@ class SoftmaxSums:
         return state
 
     def __sizeof__(self) -> int:
-        return bytes_of(self)
+        return bytes_of(self.__getstate__())
 
     def __iadd__(self, other: "SoftmaxSums") -> "SoftmaxSums":
         for name in ("sums", "g", "own", "a", "pp", "G"):
