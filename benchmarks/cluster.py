@@ -111,6 +111,7 @@ def _solver_seconds(X: Any, y: Any) -> float:
         inside[0] += perf_counter() - started
         return sums
 
+    LogisticClassifier(1e-3, tol=0.05).fit(X, y)  # compiles
     Examples.reduce = timed  # type: ignore[method-assign]
     try:
         started = perf_counter()
@@ -177,10 +178,8 @@ def table(terms: Terms, threads: int, bandwidth: float, size: Any) -> None:
     print(f"\n{n:,} x {d:,}, {C:,} classes; {threads} threads a worker, {bandwidth / 1e9:.3g} GB/s")
     named = zip(Terms._fields, terms, strict=True)
     print("measured, in seconds:", ", ".join(f"{name} {value:.2e}" for name, value in named))
-    print(
-        "| workers | arithmetic | broadcast | reduction | fixed | a pass | speedup | efficiency |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    heads = ("workers", *Pass._fields, "a pass", "speedup", "efficiency")
+    print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
     one = predicted(terms, 1, threads, bandwidth, size).seconds
     for workers in WORKERS:
         each = predicted(terms, workers, threads, bandwidth, size)

@@ -1,5 +1,6 @@
 """Fits on a Dask cluster: the same results as here, whatever happens to its workers."""
 
+import json
 import pickle
 import time
 
@@ -250,6 +251,41 @@ def test_memory_of_the_workers_is_freed(client, rows):
     raise AssertionError(held)
 
 
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_workers_of_the_command(slender, data, tmp_path):
+    np.save(tmp_path / "X.npy", data.X_train)
+    np.save(tmp_path / "y.npy", data.y_train)
+    here = tmp_path / "X.npy", tmp_path / "y.npy", "--C", "0.1", "--seed", "0"
+    printed = []
+    for more in ((), ("--workers", 2)):
+        out = tmp_path / f"model{len(printed)}"
+        code, text, err = slender("fit", *here, "--out", out, "--json", "-", *more)
+        assert code == 0, err
+        printed.append(json.loads(text))
+    assert printed[0]["objective"] == pytest.approx(printed[1]["objective"], rel=1e-3)
+    assert printed[1]["relative_gap"] <= 1e-3
+
+
+def test_what_the_command_refuses(slender, data, tmp_path):
+    np.save(tmp_path / "X.npy", data.X_train)
+    np.save(tmp_path / "y.npy", data.y_train)
+    files = tmp_path / "X.npy", tmp_path / "y.npy"
+    for words, expected in (
+        ((*files, "--cluster", "tcp://127.0.0.1:9"), "no Dask scheduler answers there"),
+        ((*files, "--cluster", "nowhere", "--workers", 2), "exclude each other"),
+        ((*files, "--workers", 0), "--workers 0: give a number from 1 on"),
+    ):
+        started = time.perf_counter()
+        code, _, err = slender("path", *words, "--out", tmp_path / "model")
+        assert code == 2
+        assert expected in err
+        assert len(err.strip().splitlines()) == 1
+        assert time.perf_counter() - started < 60
+    assert not (tmp_path / "model").exists()
+
+
 # -- what users get wrong --------------------------------------------------------------------------
 
 
@@ -352,6 +388,14 @@ def test_a_fit_goes_on_without_a_worker(data, impatient):
         assert len(steps) > 3
         assert model.gap_ <= 1e-5 * model.objective_
         assert np.array_equal(model.coef_, undisturbed.coef_)
+
+
+@pytest.mark.slow
+def test_kills_at_random_times():
+    from benchmarks.kill_workers import disturbed_fits
+
+    fits = disturbed_fits(5, 6000, seed=0)
+    assert all(fit["proved"] and fit["same"] for fit in fits)
 
 
 @pytest.mark.slow
