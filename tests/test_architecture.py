@@ -27,6 +27,7 @@ ORDER = [
     "solvers",
     "estimators",
     "compress",  # rows as codes
+    "stores",  # rows and labels in files of many formats
     "features",  # images -> vectors
     "files",  # data in
     "model",  # models in and out
@@ -59,7 +60,7 @@ LAZY = {
     "registry.py": {"*"},  # estimators, by name
     "model.py": {"estimators.linear", "*"},  # and the class that a file names
     "lab/provenance.py": {"rows.cores"},
-    "files.py": {"compress", "rows", "rows.bfloat"},
+    "stores/pq.py": {"compress.matrix"},
 }
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

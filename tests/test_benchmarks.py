@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 import typer
 from benchmarks import __main__ as accuracy_command
-from benchmarks import accuracy, accuracy_report, command, machine, objective, plot, scaling, steps
+from benchmarks import (
+    accuracy,
+    accuracy_report,
+    command,
+    machine,
+    objective,
+    plot,
+    scaling,
+    shuffle,
+    steps,
+)
 from benchmarks.objective import Linear
 from typer.testing import CliRunner
 
@@ -226,6 +236,19 @@ def test_neighbours_does_not_count_this_process():
         while time.perf_counter() < until:
             pass
     assert 0.0 <= others.cores < os.cpu_count() + 0.5
+
+
+def test_shuffle_goes_over_buffers(tiny):
+    curves = shuffle.compare(tiny, 1, lambda line: None)
+    assert len(curves) == 2 * len(shuffle.ESTIMATORS) * len(shuffle.BUFFERS)
+    for each in curves:
+        assert len(each["objective"]) == max(shuffle.SHOWN)
+    by_class = {
+        (each["share"], each["chunks"]): each["objective"][0]
+        for each in curves
+        if each["estimator"] == "SGD" and each["order"] == "by class"
+    }
+    assert by_class[16, 1] > by_class[1, 64]  # one class at a time, at first
 
 
 def run(main, *options):

@@ -140,6 +140,7 @@ def test_the_same_fit_as_here(rows, data):
     assert np.array_equal(again.coef_, model.coef_)
 
 
+@pytest.mark.slow
 def test_the_same_partition_gives_the_same_bits(client, data):
     """Four chunks are four shards, on two workers as on three."""
     model = LogisticClassifier(random_state=0)
@@ -150,16 +151,22 @@ def test_the_same_partition_gives_the_same_bits(client, data):
     client.as_current()
 
 
+def slowly(*models):
+    return [pytest.param(model, marks=pytest.mark.slow) for model in models]
+
+
 @pytest.mark.parametrize(
     "model",
     [
-        LinearProbe(5, random_state=0),
-        LinearProbe(5, random_state=0, validation=3, scale="standard", class_weight="balanced"),
-        LinearProbe(5, random_state=0, validation=0.3, scale="l2", calibrate=True, refit=False),
-        LinearProbe([0.1, 1.0], random_state=0, shots=20, validation=StratifiedKFold(2)),
-        GDClassifier(tol=0.5, lam=0.1, random_state=0),
+        LinearProbe(3, random_state=0),
         TraceNormClassifier(random_state=0, fit_intercept=True),
-        TraceNormProbe(3, 2, random_state=0),
+        *slowly(
+            LinearProbe(3, random_state=0, validation=3, scale="standard", class_weight="balanced"),
+            LinearProbe(3, random_state=0, validation=0.3, scale="l2", calibrate=True, refit=False),
+            LinearProbe([0.1, 1.0], random_state=0, shots=20, validation=StratifiedKFold(2)),
+            GDClassifier(tol=0.5, lam=0.1, random_state=0),
+            TraceNormProbe(3, 2, random_state=0),
+        ),
     ],
     ids=lambda model: f"{type(model).__name__}-{getattr(model, 'validation', '')}"[:30],
 )
@@ -174,6 +181,7 @@ def test_multinomial_estimators(model, rows, data):
         assert record["log_loss"] == pytest.approx(other["log_loss"], rel=0.05)
 
 
+@pytest.mark.slow
 def test_weights_and_held_out_rows(client, rows, data):
     """Labels and weights may be Dask arrays or not; validation rows stay on the workers, too."""
     X, y = rows
@@ -192,6 +200,7 @@ def test_weights_and_held_out_rows(client, rows, data):
     )
 
 
+@pytest.mark.slow
 def test_slnd_makes_the_same_steps(rows, data):
     """Z = X B comes from the workers; then the order decides, which the seed gives."""
     settings = {"random_state": 0, "passes": 2, "objective": "exact", "rank": 8}
@@ -254,6 +263,7 @@ def test_memory_of_the_workers_is_freed(client, rows):
 # -- the command -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_workers_of_the_command(slender, data, tmp_path):
     np.save(tmp_path / "X.npy", data.X_train)
     np.save(tmp_path / "y.npy", data.y_train)
@@ -399,8 +409,7 @@ def test_kills_at_random_times():
 
 
 @pytest.mark.slow
-def test_rows_that_only_the_lost_worker_had(data, impatient, monkeypatch):
-    monkeypatch.setattr(fleet, "ATTEMPTS", 3)
+def test_rows_that_only_the_lost_worker_had(data, impatient):
     with clusters.cluster(2) as client:
         homes = sorted(clusters.pids(client))
         halves = np.array_split(data.X_train, 2)

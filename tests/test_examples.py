@@ -59,6 +59,17 @@ def test_dino_sweep(run, folder):
     assert first == second
 
 
+def test_shards(run, tmp_path):
+    printed = run("shards.py")
+    assert "<4000x64 RowStore of 8 files, dtype float16>" in printed
+    assert float(re.search(r"top-1 = ([\d.]+) %", printed)[1]) > 80
+    data = planted(600, 16, 4, n_test=1, separation=1.0)
+    for k in range(3):
+        part = slice(200 * k, 200 * k + 200)
+        np.savez(tmp_path / f"{k}.npz", X=data.X_train[part], where=data.y_train[part])
+    assert "600x16 RowStore of 3 files" in run("shards.py", tmp_path, "where")
+
+
 def test_clip_benchmark_probe(run, folder):
     report, line = run("clip_benchmark_probe.py").rsplit("\n", 2)[:2]
     assert re.search(r"precision +recall +f1-score +support", report)

@@ -146,7 +146,7 @@ def test_paths_that_are_refused(tmp_path):
     np.save(tmp_path / "y_train.npy", y)
     np.save(tmp_path / "X_test.npy", X[:, :2])
     np.save(tmp_path / "y_test.npy", y)
-    with pytest.raises(FileError, match=r"X_test.npy has 2 features but X_train.npy has 4"):
+    with pytest.raises(FileError, match="its test part has 2 features but its train part has 4"):
         load(str(tmp_path))
 
 

@@ -51,6 +51,9 @@ class Shard:
         self.seen.append((lo, hi))
         return self.X[lo:hi]
 
+    def where(self, i):
+        return f"{self.name}, row {i}"
+
 
 def shards(X, chunk=3):
     """The same rows in three files, one of them empty."""

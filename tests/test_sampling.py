@@ -11,7 +11,9 @@ from slender.solvers.sampling import negatives_used, pass_over
 def visits_by_class(active, labels, n_classes, negatives, row_bytes, seed):
     mine = positives(labels, n_classes, active)
     result = [[] for _ in range(n_classes)]
-    for chunk in pass_over(active, mine, negatives, row_bytes, np.random.default_rng(seed)):
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(active))
+    for chunk in pass_over(active, order, mine, negatives, row_bytes, rng):
         for c in range(n_classes):
             for lo, hi in zip(chunk.first[:, c], chunk.last[:, c], strict=True):
                 assert (np.diff(chunk.pos[lo:hi]) > 0).all()
@@ -60,7 +62,7 @@ def test_draws_are_fresh_each_pass_and_uniform():
     drawn = np.zeros(n)
     place = np.zeros(n)
     for _ in range(2000):
-        for chunk in pass_over(active, mine, 1, 8, rng):
+        for chunk in pass_over(active, rng.permutation(n), mine, 1, 8, rng):
             visited = chunk.order[chunk.pos]
             drawn[visited] += 1
             place[visited] += np.arange(len(visited))

@@ -16,9 +16,11 @@ _HOME = {  # public name -> the module it is in
     "FisherVectorizer": "features.fisher",
     "on_workers": "data.dask",
     "ProductQuantizer": "compress.quantizer",
+    "RowStore": "stores.store",
     "UnitRows": "estimators.preprocessing",
     "load_model": "model",
     "num_threads": "rows.cores",
+    "open_rows": "stores.opening",
     "save_model": "model",
     "set_num_threads": "rows.cores",
 }
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from .model import save_model as save_model
     from .rows.cores import num_threads as num_threads
     from .rows.cores import set_num_threads as set_num_threads
+    from .stores.opening import open_rows as open_rows
+    from .stores.store import RowStore as RowStore
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 # module -> what to install, where the names differ
 PACKAGES = {"PIL": "pillow", "faiss": "faiss-cpu", "distributed": "dask[distributed]"}
+STORAGE = ("h5py", "pyarrow", "zarr")  # the extra that brings several
 
 
 class MissingPackageError(ImportError, ValueError):
@@ -23,4 +24,7 @@ def check(name: str, purpose: str) -> None:
     module = name.split(".", maxsplit=1)[0]
     if find_spec(module) is None:
         package = PACKAGES.get(module, module)
-        raise MissingPackageError(f"{purpose} needs the package {package}: pip install {package}")
+        extra = ", or slender[storage]" if module in STORAGE else ""
+        raise MissingPackageError(
+            f"{purpose} needs the package {package}: pip install {package}{extra}"
+        )

@@ -1,128 +1,159 @@
-"""Reading matrices and labels from files.
+"""Reading data sets: X and y from files, and the folders that commands know.
 
-    .npy                                   one array, memory-mapped
-    .npz                                   X (or the only 2-d array), y (or the only 1-d array)
-    .svm .svmlight .libsvm (X also .txt)   svmlight text: sparse X, and y; also .svm.gz, .svm.bz2
-    .safetensors                           X, features, embeddings (or the only 2-d tensor), y
-    .pq                                    X as codes, what `slender compress` writes
-    .txt .csv (labels)                     one label per line; .csv may have a header line
-    a folder                               X_train.npy y_train.npy X_test.npy y_test.npy; or .pq
-    a folder of `slender extract`          X.npy y.npy classes.json
+Every format of rows and labels is in stores/.  Here are the ways in which data sets are laid out:
 
-A file that cannot be used raises a `FileError` with a one-line message.  Nothing is ever unpickled.
+    X and y in two files, or sets of files; or both in the same files
+    a folder of shards                       all rows, in natural order
+    a folder of `slender extract`            X.npy y.npy classes.json
+    X_train.npy y_train.npy X_test.npy ...   a folder with parts; X also as .pq
+    a folder of Hugging Face datasets        with splits train, test, ...
+
+A file that cannot be used raises a `FileError` with a one-line message.
 """
 
-import csv
 import json
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .features.folder import CLASSES, JOB, X_FILE, Y_FILE
-from .storage import (
-    FileError,
-    PathLike,
-    mapped_tensor,
-    plain_file,
-    safetensors_header,
-    unreadable,
-)
+from .storage import FileError, PathLike, unreadable
+from .stores import huggingface
+from .stores.base import Ask, NoLabelsError, NoRowsError
+from .stores.finding import Where, as_listed, find_files
+from .stores.formats import ROWS, format_of, suffix_of
+from .stores.lines import Lines
+from .stores.opening import open_files
+from .stores.store import stacked
+from .stores.zarr import is_zarr
 
-X_NAMES = ("X", "features", "embeddings")
-Y_NAMES = ("y", "labels", "targets")
-SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-HEADINGS = {*Y_NAMES, "label", "target", "class", "classes"}  # of a column of labels
+PARTS = ("train", "val", "test")
 SHOWN = 5  # names of a folder's files
-SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz always writes
 
 
-# -- matrices and labels ---------------------------------------------------------------------------
+class Names(NamedTuple):
+    """Names in files, as `open_rows` takes them."""
+
+    key: str | None = None
+    label: str | None = None
 
 
-def read_matrix(path: PathLike, n_features: int | None = None) -> Any:
-    """X from a file: a 2-d array (memory-mapped if the format allows it) or a CSR matrix.
+NO_NAMES = Names()
+
+
+def read_matrix(where: Where, n_features: int | None = None, key: str | None = None) -> Any:
+    """X: an array (mapped if the format allows it), a CSR matrix, or a store of many files.
 
     `n_features` sets the number of columns of an svmlight file whose last columns may be empty.
     """
-    path = plain_file(path)
-    suffix = _suffix(path)
-    if suffix == ".npy":
-        return _as_matrix(path, _read_npy(path))
-    if suffix == ".npz":
-        return _as_matrix(path, _read_npz(path, "X"))
-    if suffix == ".safetensors":
-        return _as_matrix(path, _read_safetensors(path, "X"))
-    if suffix == ".pq":
-        from .compress import CompressedMatrix  # noqa: PLC0415  (slow to import, seldom needed)
-
-        return CompressedMatrix.load(path)
-    if suffix in (*SVMLIGHT, ".txt"):
-        return read_svmlight(path, n_features)[0]
-    raise FileError(
-        f"{path}: no known format for a matrix ({suffix or 'no suffix'}); "
-        "use .npy, .npz, .safetensors, .svm or .pq"
-    )
+    return open_files(where, Ask(key, None, n_features)).matrix()
 
 
-def read_labels(path: PathLike) -> NDArray[Any]:
-    """y from a file: one label per row, or an indicator matrix."""
-    path = plain_file(path)
-    suffix = _suffix(path)
-    if suffix == ".npy":
-        return _as_labels(path, _read_npy(path))
-    if suffix == ".npz":
-        return _as_labels(path, _read_npz(path, "y"))
-    if suffix == ".safetensors":
-        return _as_labels(path, _read_safetensors(path, "y"))
-    if suffix in SVMLIGHT:
-        return read_svmlight(path)[1]
-    if suffix in (".txt", ".csv"):
-        return _read_lines(path)
-    raise FileError(
-        f"{path}: no known format for labels ({suffix or 'no suffix'}); "
-        "use .npy, .npz, .safetensors, .txt or .csv"
-    )
+def read_labels(where: Where, label: str | None = None) -> NDArray[Any]:
+    """y: one label per row, or an indicator matrix."""
+    paths = find_files(where, labels=True)
+    ask = Ask(label=label)
+    found = [format_of(path, labels=True).labels(path, ask) for path in paths]
+    return stacked(list(map(str, paths)), found)
 
 
 def read_dataset(
-    X_path: PathLike,
-    y_path: PathLike | None = None,
+    X: Where,
+    y: Where | None = None,
     part: str = "train",
     n_features: int | None = None,
+    names: Names = NO_NAMES,
 ) -> tuple[Any, NDArray[Any]]:
-    """(X, y) from two files, from one file with both, or from `part` of a folder."""
-    X_path = Path(X_path)
-    if X_path.is_dir():
-        if y_path is not None:
-            raise FileError(f"{X_path}: is a folder, which has its own labels; remove {y_path}")
-        folder = X_path
+    """(X, y) from files of rows and files of labels, from files with both, or from a folder."""
+    split = None
+    folder = _folder(X)
+    if folder is not None:
+        if _has_own_labels(folder) and y is not None:
+            raise FileError(f"{folder}: is a folder, which has its own labels; remove {y}")
         if is_extraction(folder):
             return _read_extraction(folder)
-        X_path, y_path = folder / f"X_{part}.npy", folder / f"y_{part}.npy"
-        if not X_path.exists() and X_path.with_suffix(".pq").exists():
-            X_path = X_path.with_suffix(".pq")
-        _check_folder(folder, part, X_path, y_path)
-    if y_path is None and _suffix(X_path) in (*SVMLIGHT, ".txt"):
-        return read_svmlight(plain_file(X_path), n_features)
-    X = read_matrix(X_path, n_features)
-    if y_path is None and X_path.suffix.lower() not in (".npz", ".safetensors"):
-        raise FileError(f"{X_path}: holds no labels; give a file of labels as second argument")
-    y = read_labels(X_path if y_path is None else y_path)
-    if len(y) != X.shape[0]:
-        raise FileError(
-            f"X has {X.shape[0]} rows but y has {len(y)} labels ({X_path}, {y_path or X_path}); "
-            "give files with the same number of rows"
-        )
-    return X, y
+        if huggingface.is_dataset(folder):
+            split = part if huggingface.splits(folder) else None
+        elif _has_parts(folder) or not _holds_shards(folder):
+            X, y = _part_of(folder, part)
+    store = open_files(X, Ask(names.key, names.label, n_features), y, split)
+    return store.matrix(), store.read_labels()
+
+
+def has_part(folder: PathLike, part: str) -> bool:
+    """Has a folder this part of a data set?"""
+    folder = Path(folder)
+    return (folder / f"X_{part}.npy").is_file() or part in huggingface.splits(folder)
+
+
+def rows_and_labels(paths: Sequence[str], label: str | None) -> tuple[Where, Where | None]:
+    """The paths of a command line as X and y: files of rows, then files of labels.
+
+    Two paths are X and y.  If there are more, or if `label` names the labels, the files at the end
+    that hold no rows are y.  Files that a shell listed are put in natural order.
+    """
+    if len(paths) == 1:
+        return paths[0], None
+    if len(paths) == 2 and label is None:
+        X, y = paths
+        if _are_shards(X, y):
+            raise FileError(
+                f"{X} and {y} both hold rows and labels; if they are shards, say so by naming "
+                "their labels with label=NAME"
+            )
+        return X, y
+    count = len(paths)
+    while count > 1 and not _holds_rows(paths[count - 1], label):
+        count -= 1
+    X_paths, y_paths = as_listed(paths[:count]), as_listed(paths[count:])
+    return (X_paths if count > 1 else X_paths[0]), y_paths or None
 
 
 def is_extraction(folder: Path) -> bool:
     """Is this a folder that `slender extract` wrote, or is writing?"""
     return (folder / JOB).is_file()
+
+
+# -- folders ---------------------------------------------------------------------------------------
+
+
+def _folder(X: Where) -> Path | None:
+    """The folder that X is, unless it is a Zarr store."""
+    if isinstance(X, Sequence) and not isinstance(X, str):
+        return None
+    folder = Path(X)
+    return folder if folder.is_dir() and not is_zarr(folder) else None
+
+
+def _has_parts(folder: Path) -> bool:
+    return any((folder / f"X_{part}{s}").is_file() for part in PARTS for s in (".npy", ".pq"))
+
+
+def _has_own_labels(folder: Path) -> bool:
+    return is_extraction(folder) or _has_parts(folder)
+
+
+def _holds_shards(folder: Path) -> bool:
+    return any(suffix_of(path) in ROWS for path in folder.iterdir())
+
+
+def _part_of(folder: Path, part: str) -> tuple[Path, Path]:
+    """The files of a part; an error if one is missing, which says what the folder has."""
+    X, y = folder / f"X_{part}.npy", folder / f"y_{part}.npy"
+    if not X.exists() and X.with_suffix(".pq").exists():
+        X = X.with_suffix(".pq")
+    missing = [path.name for path in (X, y) if not path.is_file()]
+    if missing:
+        names = sorted(path.name for path in folder.iterdir())
+        held = ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN) or "nothing"
+        raise FileError(
+            f"{folder}: lacks {' and '.join(missing)}; a folder of data holds X_{part}.npy (or "
+            f"X_{part}.pq) and y_{part}.npy, or shards, but this one holds {held}"
+        )
+    return X, y
 
 
 def _read_extraction(folder: Path) -> tuple[Any, NDArray[Any]]:
@@ -140,163 +171,33 @@ def _read_extraction(folder: Path) -> tuple[Any, NDArray[Any]]:
     return read_matrix(folder / X_FILE), y
 
 
-def _check_folder(folder: Path, part: str, *files: Path) -> None:
-    """Raise an error if one of these files is missing, and say which files the folder has."""
-    missing = [path.name for path in files if not path.is_file()]
-    if missing:
-        names = sorted(path.name for path in folder.iterdir())
-        held = ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN) or "nothing"
-        raise FileError(
-            f"{folder}: lacks {' and '.join(missing)}; a folder of data holds X_{part}.npy (or "
-            f"X_{part}.pq) and y_{part}.npy, but this one holds {held}"
-        )
+# -- paths of a command line -----------------------------------------------------------------------
 
 
-def _as_matrix(path: Path, X: Any) -> Any:
-    if X.ndim != 2:
-        raise FileError(
-            f"{path}: X has {X.ndim} dimension{'s' * (X.ndim != 1)}, shape {X.shape}; "
-            "give a matrix with one row per example, (n, d)"
-        )
-    if X.dtype.kind not in "fiub":
-        raise FileError(f"{path}: X has dtype {X.dtype}; convert it to numbers (float32)")
-    return X
-
-
-def _as_labels(path: Path, y: NDArray[Any]) -> NDArray[Any]:
-    if y.ndim not in (1, 2):
-        raise FileError(
-            f"{path}: y has {y.ndim} dimensions, shape {y.shape}; "
-            "give one label per row, (n,), or an indicator matrix, (n, n_classes)"
-        )
-    if y.dtype.kind not in "fiubUS":
-        raise FileError(f"{path}: y has dtype {y.dtype}; convert it to integers or strings")
-    return np.char.decode(y, "utf-8") if y.dtype.kind == "S" else np.array(y)
-
-
-# -- formats ---------------------------------------------------------------------------------------
-
-
-def _read_npy(path: Path) -> NDArray[Any]:
-    try:
-        # unlike np.load, this never takes a file that is no .npy for a pickle
-        return np.lib.format.open_memmap(path, mode="r")
-    except Exception as error:
-        raise unreadable(path, "an .npy file", error) from error
-
-
-def _read_npz(path: Path, which: str) -> Any:
-    try:
-        if not zipfile.is_zipfile(
-            path
-        ):  # np.load would take it for a pickle, and advise to trust it
-            raise zipfile.BadZipFile("not a zip archive")
-        with np.load(path, allow_pickle=False) as archive:
-            sparse_keys = set(archive.files) if set(archive.files) >= SPARSE_KEYS else set()
-            if sparse_keys and which == "X":
-                from scipy import sparse  # noqa: PLC0415  (slow to import, seldom needed)
-
-                from .rows import as_csr  # noqa: PLC0415  (likewise)
-
-                return as_csr(sparse.load_npz(path))
-            arrays = {
-                name: archive[name]
-                for name in archive.files
-                if name not in sparse_keys or name in Y_NAMES
-            }
-    except Exception as error:
-        raise unreadable(path, "an .npz file", error) from error
-    name = _choose(path, which, {name: array.ndim for name, array in arrays.items()})
-    return arrays[name]
-
-
-def _read_safetensors(path: Path, which: str) -> NDArray[Any]:
-    offset, header = safetensors_header(path)
-    header.pop("__metadata__", None)
-    name = _choose(path, which, {name: len(entry["shape"]) for name, entry in header.items()})
-    raw = mapped_tensor(path, offset, name, header[name])
-    # safetensors' numpy interface knows no bfloat16, which is the upper half of a float32
-    if header[name]["dtype"] != "BF16":
-        return raw
-    from .rows.bfloat import widen_bfloat  # noqa: PLC0415  (slow to import, seldom needed)
-
-    return widen_bfloat(raw)
-
-
-def _choose(path: Path, which: str, ndims: Mapping[str, int]) -> str:
-    """The name of X or y among named arrays: a usual name, or the only array of that dimension."""
-    names, ndim = (X_NAMES, 2) if which == "X" else (Y_NAMES, 1)
-    usual = [name for name in names if name in ndims]
-    alone = [name for name, its in ndims.items() if its == ndim]
-    if usual:
-        return usual[0]
-    if len(alone) == 1:
-        return alone[0]
-    raise FileError(
-        f"{path}: no array named {which}, and {len(alone) or 'none'} with {ndim} dimensions "
-        f"(it holds {', '.join(sorted(ndims)) or 'nothing'}); name one of them {which}"
-    )
-
-
-def _suffix(path: Path) -> str:
-    """In lower case; of rcv1.svm.gz it is .svm, since the reader of that format unzips."""
-    inner = Path(path.stem).suffix.lower()
-    zipped = path.suffix.lower() in (".gz", ".bz2")
-    return inner if zipped and inner in SVMLIGHT else path.suffix.lower()
-
-
-def read_svmlight(path: Path, n_features: int | None = None) -> tuple[Any, NDArray[Any]]:
-    """(X, y) of svmlight text, whatever the file is called; .gz and .bz2 are unzipped."""
-    from sklearn.datasets import load_svmlight_file  # noqa: PLC0415  (slow to import)
-
-    from .rows import as_csr  # noqa: PLC0415  (likewise)
-
-    try:
-        X, y = load_svmlight_file(path, n_features=n_features)
-        X = as_csr(X)
-    except Exception as error:
-        raise unreadable(path, "an svmlight file", error) from error
-    whole = np.rint(y)
-    return X, whole.astype(np.int64) if np.array_equal(y, whole) else y
-
-
-def _is_heading(first: str, *rest: str) -> bool:
-    """Is the first line a column name?  It is a usual name, or the only line not an integer."""
-    if first in rest or not rest:
+def _are_shards(X: str, y: str) -> bool:
+    """Are two files rows and labels each, rather than the rows and the labels?"""
+    suffixes = {suffix_of(find_files(X)[0]), suffix_of(find_files(y, labels=True)[0])}
+    if len(suffixes) > 1 or suffixes & {".npy", ".pq", *Lines.suffixes}:  # which hold one array
         return False
-    usual = first.lower() in HEADINGS
-    return usual or (all(map(_is_integer, rest)) and not _is_integer(first))
+    return _holds_rows(y, None) and _holds_labels(X)
 
 
-def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
-
-
-def _read_lines(path: Path) -> NDArray[Any]:
-    """One label per line, without the header; integers if all are written as integers."""
+def _holds_rows(where: str, label: str | None) -> bool:
+    """Are there rows in the first of these files?"""
+    path = find_files(where, labels=True)[0]
+    if suffix_of(path) in Lines.suffixes:
+        return False
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, "a text file", error) from error
-    lines = [line.strip() for line in text.rstrip().splitlines()]
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            raise FileError(f"{path}: line {number} is empty; give one label per line")
-    if path.suffix.lower() == ".csv":
-        rows = list(csv.reader(lines))
-        for number, row in enumerate(rows, start=1):
-            if len(row) != 1:
-                raise FileError(
-                    f"{path}: line {number} has {len(row)} columns; give one label per line"
-                )
-        lines = [row[0] for row in rows]
-        lines = lines[_is_heading(*lines) :] if lines else lines
-    if not lines:
-        raise FileError(f"{path}: is empty; give one label per line")
+        format_of(path).open(path, Ask(label=label))
+    except NoRowsError:
+        return False
+    return True
+
+
+def _holds_labels(where: str) -> bool:
+    path = find_files(where)[0]
     try:
-        # "007" or "+1" stay strings: as integers they could not be written back
-        if all(str(int(line)) == line for line in lines):
-            return np.array([int(line) for line in lines], np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.array(lines)
+        format_of(path).labels(path, Ask())
+    except NoLabelsError:
+        return False
+    return True

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from .interrupts import interruptible
-from .options import Json, Quiet, Threads, of_output
+from .options import Json, Key, Quiet, Threads, of_output
 from .output import check_outputs, facts, show, write_json
 from .progress import progress_of_rows
 from .resuming import Resume, check_resume, left_with
@@ -16,7 +16,7 @@ _EVERY = "give seconds from 0 on, and the folder of --checkpoint"
 
 
 def compress(
-    X: Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm.")],
+    X: Annotated[list[str], typer.Argument(help="Files of rows, as slender fit takes them.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .pq file to write.")],
     d_sq: Annotated[
         int | None, typer.Option("--dsq", help="Features per byte.  If not given: 16.")
@@ -37,6 +37,7 @@ def compress(
         int | None,
         typer.Option("--seed", help="Seed of the draw of rows and of k-means.  If not given: 0."),
     ] = None,
+    key: Key = None,
     checkpoint: Annotated[
         Path | None,
         of_output(
@@ -73,9 +74,10 @@ def compress(
     from ..extras import check
     from ..files import read_matrix
     from ..lab.provenance import settings_of
+    from ..stores.finding import as_listed
 
     check("faiss", "slender compress")
-    rows = read_matrix(X)
+    rows = read_matrix(as_listed(X), key=key)
     begun = perf_counter()
     quantizer = ProductQuantizer(**given)
     if like is not None:
@@ -117,7 +119,7 @@ def compress(
         "seconds_codebooks": None if folder else trained - begun,
         "seconds_codes": coded - trained,
     }
-    write_json(results, json, {"X": (X, rows)})
+    write_json(results, json, {"X": (" ".join(X), rows)})
     if not quiet and json != "-":
         show(facts(_lines(results)))
 

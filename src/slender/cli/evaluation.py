@@ -113,7 +113,7 @@ def calibration(model: Any, X: Any, y: NDArray[Any]) -> float | None:
         return None
     truth = _places(y, model.classes_)
     confidence, right = np.empty(len(y)), np.empty(len(y), bool)
-    for lo, hi in _blocks(model, len(y)):
+    for lo, hi in _blocks(model, X):
         P = model.predict_proba(X[lo:hi])
         best = P.argmax(axis=1)
         confidence[lo:hi], right[lo:hi] = P.max(axis=1), best == truth[lo:hi]
@@ -131,7 +131,7 @@ def average_precision(model: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64
     found = np.full(C, np.nan)
     for first, last in blocks(C, 8 * n, SCORES_BYTES):
         S = np.empty((n, last - first))
-        for lo, hi in _blocks(model, n):
+        for lo, hi in _blocks(model, X):
             S[lo:hi] = model.decision_function(X[lo:hi])[:, first:last]
         for c in range(first, last):
             if (y[:, c] != 0).any():
@@ -152,8 +152,9 @@ def confusion(model: Any, X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
     return np.bincount(pairs[known], minlength=C * C).reshape(C, C)
 
 
-def _blocks(model: Any, n: int) -> Iterator[tuple[int, int]]:
-    return blocks(n, 8 * len(model.classes_), INDICATOR_BYTES)
+def _blocks(model: Any, X: Any) -> Iterator[tuple[int, int]]:
+    """Of rows and of answers: a slice of a store is read into memory."""
+    return blocks(X.shape[0], 8 * max(len(model.classes_), X.shape[1]), INDICATOR_BYTES)
 
 
 def _places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
@@ -185,9 +186,9 @@ def _indicator_hits(
     model: Any, X: Any, y: NDArray[np.bool_]
 ) -> tuple[int, NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Rows that are right; per class: rows where it is there and predicted, predicted, there."""
-    n, C = y.shape
+    C = y.shape[1]
     whole, hits, predicted = 0, np.zeros(C, np.intp), np.zeros(C, np.intp)
-    for lo, hi in _blocks(model, n):
+    for lo, hi in _blocks(model, X):
         said, true = model.predict(X[lo:hi]) != 0, y[lo:hi]
         whole += int((said == true).all(axis=1).sum())
         hits += (said & true).sum(axis=0)

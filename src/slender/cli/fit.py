@@ -11,15 +11,17 @@ from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
 from .options import (
     Cluster,
+    Data,
     Json,
-    Labels,
+    Key,
+    Label,
     ModelOut,
     Quiet,
-    Rows,
     Threads,
     ValY,
     Workers,
     of_data,
+    read_data,
     read_val,
 )
 from .output import check_outputs, facts, relative_gap, show, write_json
@@ -33,11 +35,12 @@ LAST = 5  # accuracies on --val that the summary shows
 
 
 def fit(
-    X: Rows,
-    y: Labels = None,
+    X: Data,
     *,
+    key: Key = None,
+    label: Label = None,
     val: Annotated[
-        Path | None,
+        str | None,
         of_data(help="Rows, or a folder, on which to report accuracy after each pass."),
     ] = None,
     val_y: ValY = None,
@@ -66,22 +69,29 @@ def fit(
     folder = check_resume(settings.get("checkpoint"), resume)
     model = METHODS[method].load()(**settings)
 
-    from ..files import read_dataset
+    from ..files import Names
     from ..lab.provenance import data_of, settings_of
     from ..model import save_model
     from ..solvers.checkpoint import clear
 
     encoder, skipped = None, []
     if features is None:
-        data = read_dataset(X, y)
-        watched = read_val(val, val_y, "test", data[0].shape[1])
+        names = Names(key, label)
+        data = read_data(X, names)
+        watched = read_val(val, val_y, "test", data[0].shape[1], names)
     else:
-        if y is not None or val_y is not None:
-            raise ValueError("--features: the folders of images are the labels; remove their file")
-        encoder = fitted_encoder(features, X, settings["random_state"], quiet)
-        images = read_images(encoder, X, quiet)
-        data, skipped = with_classes(images, X), images.skipped
-        watched = None if val is None else with_classes(read_images(encoder, val, quiet), val)
+        if len(X) > 1 or val_y is not None or key is not None or label is not None:
+            raise ValueError(
+                "--features takes a folder of images, whose folders are the labels; remove other "
+                "files and names"
+            )
+        folder = Path(X[0])
+        encoder = fitted_encoder(features, folder, settings["random_state"], quiet)
+        images = read_images(encoder, folder, quiet)
+        data, skipped = with_classes(images, folder), images.skipped
+        watched = None
+        if val is not None:
+            watched = with_classes(read_images(encoder, Path(val), quiet), Path(val))
     ending = Ending()
     with spread(data[0], cluster, workers) as rows, _bar(f"fit {method}", model, quiet) as advance:
         given = rows, data[1]
@@ -104,7 +114,7 @@ def fit(
             "encoder": features,
             "skipped": [{"file": str(path), "reason": reason} for path, reason in skipped],
         }
-    inputs = data_of(X, data, y)
+    inputs = data_of(" ".join(X), data)
     if watched is not None:
         inputs = {**inputs, **data_of(val, watched, val_y, "_val")}
     write_json(results, json, inputs)

@@ -16,11 +16,21 @@ POOLS = ("SLENDER_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_
 of_data: Any = partial(typer.Option, rich_help_panel="Data")
 of_output: Any = partial(typer.Option, rich_help_panel="Output")
 
-Rows = Annotated[Path, typer.Argument(help="Rows: .npy .npz .safetensors .svm .pq, or a folder.")]
-Labels = Annotated[
-    Path | None, typer.Argument(help="Labels: .npy .txt .csv; not needed where X holds them.")
+Data = Annotated[
+    list[str],
+    typer.Argument(
+        help="Files of rows (.npy .npz .safetensors .pt .parquet .arrow .h5 .zarr .svm .pq), a "
+        "folder of them or a pattern; then files of labels (.npy .txt .csv ...), unless X holds "
+        "them.",
+    ),
 ]
-ValY = Annotated[Path | None, of_data(help="Labels of --val.")]
+Key = Annotated[
+    str | None, of_data(metavar="NAME", help="The array or column of X in files that have several.")
+]
+Label = Annotated[
+    str | None, of_data(metavar="NAME", help="The array or column of labels, likewise.")
+]
+ValY = Annotated[str | None, of_data(help="Labels of --val.")]
 ModelOut = Annotated[Path, of_output("--out", "-o", help="The model file to write.")]
 Json = Annotated[
     str | None,
@@ -111,7 +121,16 @@ def _between(lowest: str, highest: str, number: str) -> list[float]:
     return [low * (high / low) ** (k / (n - 1)) for k in range(n)]
 
 
-def read_val(val: Path | None, val_y: Path | None, part: str, n_features: int) -> Any:
+def read_data(
+    paths: list[str], names: Any, part: str = "train", n_features: int | None = None
+) -> Any:
+    """(X, y) of the files of a command line."""
+    from ..files import read_dataset, rows_and_labels
+
+    return read_dataset(*rows_and_labels(paths, names.label), part, n_features, names)
+
+
+def read_val(val: str | None, val_y: str | None, part: str, n_features: int, names: Any) -> Any:
     """(X, y) of --val and --val-y, or of a part of a folder; None if they are not given."""
     if val is None:
         if val_y is not None:
@@ -119,7 +138,7 @@ def read_val(val: Path | None, val_y: Path | None, part: str, n_features: int) -
         return None
     from ..files import read_dataset
 
-    X, y = read_dataset(val, val_y, part, n_features)
+    X, y = read_dataset(val, val_y, part, n_features, names)
     if X.shape[1] != n_features:
         raise ValueError(
             f"--val has {X.shape[1]} features but X has {n_features}; give rows of the same kind"

@@ -1,7 +1,6 @@
 """slender path: a probe for every penalty, and the one that does best on held-out rows."""
 
 import math
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,16 +10,18 @@ from .cluster import spread
 from .interrupts import Ending, Interrupted, interruptible
 from .options import (
     Cluster,
+    Data,
     Json,
-    Labels,
+    Key,
+    Label,
     ModelOut,
     Plot,
     Quiet,
-    Rows,
     Threads,
     ValY,
     Workers,
     of_data,
+    read_data,
     read_val,
 )
 from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
@@ -51,11 +52,12 @@ CHOSEN = ("C", "lambda1", "lambda2", "rank")
 
 
 def path(
-    X: Rows,
-    y: Labels = None,
+    X: Data,
     *,
+    key: Key = None,
+    label: Label = None,
     val: Annotated[
-        Path | None,
+        str | None,
         of_data(help="Rows to choose the penalty on, or a folder with X_val.npy and y_val.npy."),
     ] = None,
     val_y: ValY = None,
@@ -92,15 +94,16 @@ def path(
         if f"n_{name}" in settings and f"{name}s" in settings:
             raise ValueError(f"--n-{name} and --{name}s exclude each other; remove one of them")
 
-    from ..files import read_dataset
+    from ..files import Names
     from ..lab.plots import plot_chosen
     from ..lab.provenance import data_of, settings_of
     from ..model import save_model
     from ..solvers.checkpoint import clear
 
-    data = read_dataset(X, y)
-    held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv)
-    test = _test_part(X)
+    names = Names(key, label)
+    data = read_data(X, names)
+    held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv, names)
+    test = _test_part(X, names)
     model = PROBES[penalty].load()(validation=held_out, **settings)
     ending = Ending()
     with spread(data[0], cluster, workers) as rows, _bar(model, penalty, quiet) as advance:
@@ -133,11 +136,11 @@ def path(
         "folds": [[_row(record) for record in fold] for fold in several],
         "test": None if test is None else interruptible(lambda: _score(model, test)),
     }
-    inputs = data_of(X, data, y)
+    inputs = data_of(" ".join(X), data)
     if val is not None:
         inputs = {**inputs, **data_of(val, held_out, val_y, "_val")}
     if test is not None:
-        inputs = {**inputs, **data_of(X, test, part="_test")}
+        inputs = {**inputs, **data_of(" ".join(X), test, part="_test")}
     if plot is not None:
         plot_chosen(model, plot)
     write_json(results, json, inputs)
@@ -177,17 +180,18 @@ def _bar(model: Any, penalty: str, quiet: bool) -> Bar:
 
 def _validation(
     n_features: int,
-    val: Path | None,
-    val_y: Path | None,
+    val: str | None,
+    val_y: str | None,
     share: float | None,
     cv: int | None,
+    names: Any,
 ) -> tuple[Any, str]:
     """What LinearProbe takes as `validation`, and how to say it."""
     given = {"--val": val, "--validation": share, "--cv": cv}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise ValueError(f"{' and '.join(names)} exclude each other; give one of them")
-    held_out = read_val(val, val_y, "val", n_features)  # of a folder, never its test part
+    held_out = read_val(val, val_y, "val", n_features, names)  # of a folder, never its test part
     if held_out is not None:
         return held_out, f"{val}, {held_out[0].shape[0]:,} rows"
     if cv is not None:
@@ -198,11 +202,11 @@ def _validation(
     return share, f"{100 * share:g} % of the rows"
 
 
-def _test_part(X: Path) -> Any:
+def _test_part(X: list[str], names: Any) -> Any:
     """The test rows of a folder that has some; they are scored, never chosen on."""
-    from ..files import read_dataset
+    from ..files import has_part
 
-    return read_dataset(X, part="test") if (X / "X_test.npy").exists() else None
+    return read_data(X, names, "test") if len(X) == 1 and has_part(X[0], "test") else None
 
 
 # -- what came of it -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .imagery import encoded, read_images
-from .options import Json, Quiet, Threads
+from .options import Json, Key, Quiet, Threads
 from .output import check_outputs, show, standard_output, write_json
 from .progress import Callback, progress_of_rows
 
@@ -20,10 +20,10 @@ def predict(
     X: Annotated[
         list[Path],
         typer.Argument(
-            help="Rows: .npy .npz .safetensors .svm .pq.  If the model takes images: files, or a "
-            "folder."
+            help="Rows, as slender fit takes them.  If the model takes images: files, or a folder."
         ),
     ],
+    key: Key = None,
     out: Annotated[
         str, typer.Option("--out", "-o", help="Write a .npy, .txt or .csv; - is standard output.")
     ] = "-",
@@ -55,7 +55,7 @@ def predict(
             f"--proba: a {type(fitted).__name__}{loss} gives no probabilities; "
             "fit one that does, as --method logistic"
         )
-    rows, names = _rows(encoder, fitted, X, quiet)
+    rows, names = _rows(encoder, fitted, X, key, quiet)
     wide = proba or (fitted.multilabel_ and top_k is None)  # one column per class
     heading = fitted.classes_.tolist() if wide and suffix == ".csv" else None
     lines = _Lines(names, heading)
@@ -78,15 +78,19 @@ def predict(
         show(f"{rows.shape[0]:,} rows -> {out}")
 
 
-def _rows(encoder: Any, classifier: Any, X: list[Path], quiet: bool) -> tuple[Any, list[str]]:
+def _rows(
+    encoder: Any, classifier: Any, X: list[Path], key: str | None, quiet: bool
+) -> tuple[Any, list[str]]:
     """What to predict of; the names of files, where each row is an image."""
     from ..features.folder import line_of
     from ..files import read_matrix
+    from ..stores.finding import as_listed
 
-    if encoder is None and len(X) > 1:
-        raise ValueError(f"this model takes one matrix, not {len(X)} files; run predict for each")
     if encoder is None:
-        return read_matrix(X[0], classifier.n_features_in_), []
+        files = as_listed(map(str, X))
+        return read_matrix(files, classifier.n_features_in_, key), []
+    if key is not None:
+        raise ValueError(f"this model takes images, which have no names; remove key={key}")
     if len(X) == 1 and X[0].is_dir():
         images = read_images(encoder, X[0], quiet)
     else:
@@ -102,7 +106,7 @@ def _answers(
     from ..rows import blocks
 
     check_finite(read_rows(model, X))  # all first, so that an error names the row of the file
-    for lo, hi in blocks(X.shape[0], 8 * len(model.classes_)):
+    for lo, hi in blocks(X.shape[0], 8 * max(len(model.classes_), X.shape[1])):
         if proba:
             yield model.predict_proba(X[lo:hi])
         elif top_k is not None:

@@ -7,7 +7,7 @@ import typer
 
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Plot, Quiet, Threads, of_data
+from .options import Json, Key, Label, Plot, Quiet, Threads, of_data
 from .output import cell, check_outputs, check_plot, show, write_json
 from .progress import progress_of_passes
 
@@ -37,6 +37,8 @@ def run(
         of_data(help="With --dsq, test on full rows or on codes.  If not given: full."),
     ] = None,
     data_dir: DataDir = None,
+    key: Key = None,
+    label: Label = None,
     opt: Annotated[str, OPT],
     obj: Obj = None,
     settings: dict[str, Any],
@@ -57,6 +59,7 @@ def run(
     """
     check_outputs(json, plot)
     check_plot(plot)
+    from ..files import Names
     from ..lab.experiment import describe, experiment
     from ..lab.optimisers import Options, choose, complete
     from ..lab.splits import compressed, load, needs_folder, prepared
@@ -69,7 +72,7 @@ def run(
         raise ValueError(f"--data-dir is not used by --dataset {dataset}; remove it")
     if test_on is not None and dsq is None:
         raise ValueError("--test-on says what a model trained on codes is tested on; give --dsq")
-    whole = load(dataset, data_dir)
+    whole = load(dataset, data_dir, Names(key, label))
     split = prepared(whole, preprocess)
     compression: dict[str, Any] | None = None
     if dsq is not None:
@@ -96,7 +99,14 @@ def run(
         from ..lab.figures import plot_curves
 
         plot_curves([fit], plot)
-    fit["settings"] = {**fit["options"], "preprocess": preprocess, "dsq": dsq, "test_on": test_on}
+    fit["settings"] = {
+        **fit["options"],
+        "preprocess": preprocess,
+        "dsq": dsq,
+        "test_on": test_on,
+        "key": key,
+        "label": label,
+    }
     write_json(fit, json, {part: (dataset, of) for part, of in whole._asdict().items()})
     _warn(fit["warnings"])
     if for_people:

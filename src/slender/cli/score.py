@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .imagery import read_images, with_classes
-from .options import Json, Labels, Quiet, Rows, Threads
+from .options import Data, Json, Key, Label, Quiet, Threads, read_data
 from .output import check_outputs, columns, facts, show, write_json
 
 PER_CLASS = {  # heading -> name in an entry, format
@@ -31,8 +31,9 @@ LINES = {  # what people read -> name in the results
 
 def score(
     model: Annotated[Path, typer.Argument(help="A model that slender wrote.")],
-    X: Rows,
-    y: Labels = None,
+    X: Data,
+    key: Key = None,
+    label: Label = None,
     per_class: Annotated[
         bool, typer.Option("--per-class", help="Also show a table of all classes.")
     ] = False,
@@ -54,18 +55,20 @@ def score(
         raise ValueError(f"--confusion {confusion}: no known format; use .csv or .npy")
     check_outputs(json, confusion)
 
-    from ..files import read_dataset
+    from ..files import Names
     from ..lab.provenance import data_of
     from ..model import load_model, parts_of
     from .evaluation import evaluate
 
     encoder, fitted = parts_of(load_model(model))
     if encoder is None:
-        rows, labels = read_dataset(X, y, "test", fitted.n_features_in_)
-    elif y is not None:
-        raise ValueError(f"{model} takes a folder of images, one folder per class; remove {y}")
+        rows, labels = read_data(X, Names(key, label), "test", fitted.n_features_in_)
+    elif len(X) > 1 or key is not None or label is not None:
+        raise ValueError(
+            f"{model} takes a folder of images, one folder per class; remove other files and names"
+        )
     else:
-        rows, labels = with_classes(read_images(encoder, X, quiet), X)
+        rows, labels = with_classes(read_images(encoder, Path(X[0]), quiet), Path(X[0]))
     scores = evaluate(fitted, rows, labels)
     found, by_class = _figures(fitted, rows, labels, scores)
     results: dict[str, Any] = {
@@ -78,7 +81,7 @@ def score(
     }
     if confusion is not None:
         _write_confusion(confusion, fitted, rows, labels)
-    inputs = {"model": (model, model), **data_of(X, (rows, labels), y)}
+    inputs = {"model": (model, model), **data_of(" ".join(X), (rows, labels))}
     write_json({**results, "per_class": by_class} if per_class else results, json, inputs)
     if quiet or json == "-":
         return

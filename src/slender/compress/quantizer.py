@@ -98,7 +98,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         rng = generator(self.random_state)
         chosen = np.sort(rng.permutation(n)[: self.training_rows])
-        sample = _single(rows.dense(chosen), chosen)
+        sample = _single(rows, rows.dense(chosen), chosen)
         trained = faiss.ProductQuantizer(d, n_sq, 8)
         trained.cp.seed = int(rng.integers(2**31 - 1))
         trained.cp.niter = int(self.n_iter)
@@ -173,7 +173,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         coder = faiss.ProductQuantizer(n_sq * d_sq, n_sq, 8)
         faiss.copy_array_to_vector(self.codebooks_.ravel(), coder.centroids)
         for lo, hi, part in rows.parts(start=first):
-            block = _single(part.dense(np.arange(hi - lo)), np.arange(lo, hi))
+            block = _single(rows, part.dense(np.arange(hi - lo)), np.arange(lo, hi))
             with _threads(faiss):
                 numbers = coder.compute_codes(block)
             yield numbers
@@ -204,17 +204,18 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _single(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The rows `index` in float32; an error if they are not finite."""
+def _single(rows: Rows, block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The rows `index`, given as `block`, in float32; an error if they are not finite."""
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(block, np.float32)
     bad = DenseBlock(single).first_bad()
     if bad is not None:
         i, j, _ = bad
-        check_block(DenseBlock(block[i : i + 1]), int(index[i]))  # NaN or infinity, as it was given
+        row = int(index[i])
+        check_block(rows, DenseBlock(block[i : i + 1]), row)  # NaN or infinity, as it was given
         raise ValueError(
-            f"X contains {block[i, j]:.3g} at row {index[i]}, column {j}, too large for float32; "
-            "scale the features down"
+            f"X contains {block[i, j]:.3g} at {rows.where(row)}, column {j}, too large for "
+            "float32; scale the features down"
         )
     return single
 

@@ -100,7 +100,7 @@ def _active(client: Any) -> Any:
     except ValueError as error:
         raise ValueError(
             "X is a Dask array, and there is no active Client to fit it: make one first "
-            "(dask.distributed.Client()), or give X.compute()"
+            "(dask.distributed.Client()), or give open_rows(X), which is read here chunk by chunk"
         ) from error
 
 
@@ -224,8 +224,8 @@ class RemoteRows(Rows):
 
     def block(self, lo: int, hi: int) -> Block:
         raise ValueError(
-            "the rows of a Dask array stay on their workers, but this would read them here one "
-            "block after the other: give X.compute()"
+            "these rows stay on their workers, but this would read them here, one block after the "
+            "other"
         )
 
 

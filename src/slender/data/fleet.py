@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as WaitedTooLong
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -36,7 +37,8 @@ FEW = 4  # workers that get W from each other; more get it by a tree
 TICK = 1.0  # seconds between two looks at who has answered
 PATIENCE = 60.0  # seconds to wait for a worker at least,
 SLOWER = 10.0  # and how much longer than the others, or than before, it may take
-READING = 10.0  # times PATIENCE for a worker that reads its rows
+READING = 10.0  # times as long, if it reads its rows
+REREAD = 3  # times that reading a lost shard may fail
 ANSWER = 5.0  # seconds in which a worker must say that it is there
 RETURN = 30.0  # seconds for the scheduler, or for a first worker, to come back
 ATTEMPTS = 10  # at one pass
@@ -84,7 +86,8 @@ class Fleet:
     ) -> None:
         self.client, self.sources, self.edges = client, sources, edges
         self.id = f"slender-{uuid4().hex[:12]}"
-        self.versions = Counter[int]()  # how often each shard was read
+        self.versions = Counter[int]()  # how often each shard was read,
+        self.failed = Counter[int]()  # and how often in vain
         self.recipes: set[tuple[str, int]] = set()  # examples that a shard is known to have made
         self.longest = defaultdict[str, float](float)  # seconds of the slowest pass of each kind
         live = self._live()
@@ -297,23 +300,21 @@ class Fleet:
         self.shards[number] = self._read(number)
 
     def _wait_for_shards(self) -> None:
-        started, answered = time.perf_counter(), dict[str, float]()
+        started, answered, usual = time.perf_counter(), set[str](), 0.0
         while pending := [k for k, shard in enumerate(self.shards) if shard.status == "pending"]:
-            try:
+            with suppress(*self._faults()):  # its status says so
                 need("distributed", "A cluster").wait([self.shards[pending[0]]], timeout=TICK)
-            except self._faults():
-                pass  # its status says so
             now = time.perf_counter() - started
-            homes = {self.homes[k] for k in pending}
-            for home in set(self.homes) - homes:
-                answered.setdefault(home, now)
-            if now > READING * max(PATIENCE, SLOWER * max(answered.values(), default=now)):
-                self._drop(sorted(homes))
-                raise _Again(f"no rows after {now:.0f} s from {', '.join(sorted(homes))}")
+            late = sorted({self.homes[k] for k in pending})
+            if len(set(self.homes) - set(late)) > len(answered):
+                answered = set(self.homes) - set(late)
+                usual = now  # of those who have read theirs
+            self._check_hung(now, READING * usual, late, late)
         for number, shard in enumerate(self.shards):
             if shard.status != "finished":
                 self._check_client()
                 self._revive(number, shard)
+        self.failed.clear()
 
     def _revive(self, number: int, shard: Any) -> None:
         """Read a shard again whose reading failed, or which is lost; then an error says which."""
@@ -324,7 +325,8 @@ class Fleet:
                 f"rows {lo} to {hi} of X could not be read on {self.homes[number]}: "
                 f"{type(reason).__name__}: {reason}"
             ) from reason
-        if self.versions[number] > ATTEMPTS:
+        self.failed[number] += 1
+        if self.failed[number] > REREAD:
             raise ClusterError(
                 f"rows {lo} to {hi} of X are lost with the worker that held them, and nothing says "
                 "where to read them again: make X from files, or keep it in this process"

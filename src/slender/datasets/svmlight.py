@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..files import read_svmlight
 from ..storage import FileError
+from ..stores.svmlight import read_svmlight
 from .known import MissingDataError, Report, Size, VectorSet, first_there, zipped
 from .vectors import Dataset
 

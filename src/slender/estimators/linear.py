@@ -166,7 +166,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """Call use(lo, hi, scores) for each row block: the n x C scores are never stored."""
 
         def work(lo: int, hi: int, block: Any) -> None:
-            check_block(block, lo)
+            check_block(rows, block, lo)
             S = self._linear(block)
             S += self.intercept_
             use(lo, hi, self._calibrate(S))

@@ -50,7 +50,7 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError("X must be dense in all calls of partial_fit, or sparse in all")
         for lo, hi, part in rows.parts():
             block = part.gather(np.arange(hi - lo))
-            check_block(block, lo)
+            check_block(rows, block, lo)
             self.scaler_.partial_fit(block.matrix())
         return self
 
@@ -64,17 +64,17 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "would make X dense: give X.toarray(), or fit to sparse rows"
             )
         if _scaler_of(rows) is MaxAbsScaler:
-            return self._unit(rows.block(0, rows.shape[0]), 0)
+            return self._unit(rows, rows.block(0, rows.shape[0]), 0)
         out = np.empty(rows.shape, rows.dtype)
 
         def work(lo: int, hi: int, block: Block) -> None:
-            out[lo:hi] = self._unit(block, lo)
+            out[lo:hi] = self._unit(rows, block, lo)
 
         rows.each_block(work, rows.row_bytes)
         return out
 
-    def _unit(self, block: Block, lo: int) -> Any:
-        check_block(block, lo)
+    def _unit(self, rows: Rows, block: Block, lo: int) -> Any:
+        check_block(rows, block, lo)
         return normalize(self.scaler_.transform(block.matrix()), copy=False)
 
     def __sklearn_tags__(self) -> Any:

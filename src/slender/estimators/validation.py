@@ -31,7 +31,7 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
             able = [each.name for each in ESTIMATORS.values() if each.load().distributed]
             raise ValueError(
                 f"{type(estimator).__name__} cannot be fitted to rows on a Dask cluster; these "
-                f"can: {', '.join(able)}.  Or give X.compute()"
+                f"can: {', '.join(able)}.  open_rows(X) is read here, chunk by chunk"
             )
         X = on_workers(X) if is_dask(X) else X
     if hasattr(X, "as_rows") or bfloat_bits(X) is not None:
@@ -54,20 +54,20 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
 
 def check_finite(rows: Rows) -> None:
     """Raise an error at the first NaN or infinity of all rows."""
-    _refuse(rows.first_bad())
+    _refuse(rows, rows.first_bad())
 
 
-def check_block(block: Block, lo: int) -> None:
-    """Raise an error at the first NaN or infinity, with its row and column; lo is the first row."""
-    _refuse(block.first_bad(), lo)
+def check_block(rows: Rows, block: Block, lo: int) -> None:
+    """Raise an error at the first NaN or infinity, with its place; lo is the block's first row."""
+    _refuse(rows, block.first_bad(), lo)
 
 
-def _refuse(bad: Bad | None, lo: int = 0) -> None:
+def _refuse(rows: Rows, bad: Bad | None, lo: int = 0) -> None:
     if bad is not None:
         i, j, value = bad
         what = "NaN" if np.isnan(value) else "infinity (inf)"
         raise ValueError(
-            f"X contains {what} at row {lo + i}, column {j}; "
+            f"X contains {what} at {rows.where(lo + i)}, column {j}; "
             "remove or replace it (for instance with sklearn.impute.SimpleImputer)"
         )
 

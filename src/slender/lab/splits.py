@@ -3,13 +3,14 @@
     mnist, fashion-mnist    50,000 / 10,000 / 10,000 rows: a sixth of the training rows validates
     mini-mnist              the first 1,000 training rows of mnist, validation and test as there
     another of the registry as there; a tenth of its training rows validates
-    a path                  what slender.files reads: a folder of X_train.npy ..., .npz, .svm, ...
+    a path or a pattern     what slender.files reads: a folder of X_train.npy ..., .npz, shards, ...
 
 A part that is missing is a tenth of the training rows, drawn class by class.  Every cut is the same
 each time: the seed of a run is not asked.
 """
 
 import hashlib
+from glob import has_magic
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from ..datasets import (
 from ..estimators.preprocessing import UnitRows
 from ..estimators.splits import stratified
 from ..estimators.validation import check_choice, check_finite
-from ..files import read_dataset
+from ..files import NO_NAMES, Names, has_part, read_dataset
 from ..rows import as_rows
 from ..storage import FileError, PathLike
 
@@ -49,11 +50,13 @@ class Split(NamedTuple):
     y_test: NDArray[Any]
 
 
-def load(name: str, data_dir: PathLike | None = None) -> Split:
-    """The data set `name`, or the one that lies at that path."""
+def load(name: str, data_dir: PathLike | None = None, names: Names = NO_NAMES) -> Split:
+    """The data set `name`, or the one that lies at that path; `names` are those in its files."""
     entry = locate(name, data_dir)
     if entry is None:
-        return _files(Path(name))
+        return _files(name, names)
+    if names != NO_NAMES:
+        raise ValueError(f"{name} is a data set that slender knows; remove key and label")
     data, validation = entry.protocol(data_dir)
     X, y = data.X_train, data.y_train
     if validation is None:
@@ -71,7 +74,7 @@ def locate(name: str, data_dir: PathLike | None = None) -> VectorSet | None:
             raise ValueError(extract_first(name))
         entry.find(data_dir)
         return entry
-    if not Path(name).exists():
+    if not Path(name).exists() and not has_magic(name):
         raise FileError(
             f"{name}: neither a data set nor a file; slender datasets lists the data sets, "
             "anything else is a path"
@@ -143,25 +146,25 @@ def fingerprint(split: Split) -> str:
 # -- paths -----------------------------------------------------------------------------------------
 
 
-def _files(path: Path) -> Split:
-    X, y = _checked(path)
+def _files(path: str, names: Names) -> Split:
+    X, y = _checked(path, "train", names)
     parts: dict[str, Any] = {}
     for part in ("test", "val"):  # the test rows first: they do not depend on the others
-        if path.is_dir() and (path / f"X_{part}.npy").exists():
-            parts[part] = _checked(path, part)
+        if has_part(path, part):
+            parts[part] = _checked(path, part, names)
             if parts[part][0].shape[1] != X.shape[1]:
                 raise FileError(
-                    f"{path}: X_{part}.npy has {parts[part][0].shape[1]} features but X_train.npy "
-                    f"has {X.shape[1]}; give rows of the same kind"
+                    f"{path}: its {part} part has {parts[part][0].shape[1]} features but its train "
+                    f"part has {X.shape[1]}; give rows of the same kind"
                 )
         else:
             X, y, *parts[part] = _cut(X, y)
     return Split(X, y, *parts["val"], *parts["test"])
 
 
-def _checked(path: Path, part: str = "train") -> tuple[Any, NDArray[Any]]:
+def _checked(path: str, part: str, names: Names) -> tuple[Any, NDArray[Any]]:
     """A part of the data at this path; what is wrong is said while rows have their own numbers."""
-    X, y = read_dataset(path, part=part)
+    X, y = read_dataset(path, part=part, names=names)
     if y.ndim != 1:
         raise FileError(f"{path}: y is an indicator matrix; an experiment needs one label per row")
     try:

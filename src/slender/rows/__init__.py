@@ -10,6 +10,7 @@ from .bfloat import bfloat_bits
 from .blas import one_blas_thread
 from .block import Block
 from .chunked import ChunkedRows, Source
+from .chunked_codes import ChunkedCodeRows
 from .codes import CodeRows
 from .convert import as_rows, stack
 from .csr import CSRRows
@@ -21,6 +22,7 @@ from .threads import map_blocks
 __all__ = [
     "Block",
     "CSRRows",
+    "ChunkedCodeRows",
     "ChunkedRows",
     "CodeRows",
     "DenseBlock",

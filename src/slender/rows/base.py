@@ -9,6 +9,8 @@
     normalised()     the same rows, each divided by its norm
     widened()        the same rows computed in float64, if float32 is not accurate enough
     first_bad()      the first NaN or infinity
+    where(i)         where row i comes from, for messages
+    random_order     a random order of some rows in which the store can read them
     part(lo, hi)     rows lo..hi as a store of their own, read from their file if they are in one
     parts()          all rows by such parts, read ahead
     each_block       calls a function on every block, on all cores (threads.py)
@@ -32,6 +34,7 @@ from . import threads
 from .ahead import each_part_read
 from .block import Bad, Block
 from .kernel import KernelRows
+from .shuffling import by_chunks, even_edges
 
 # Bytes of one widened block: large enough for BLAS to run at full speed, small enough that a block
 # and its product stay far below the memory that a fit may use.
@@ -99,6 +102,23 @@ class Rows(ABC):
         """The same rows, computed in float64."""
         return self if self.dtype == np.float64 else WidenedRows(self)
 
+    def where(self, i: int) -> str:
+        """Where row i comes from, for messages."""
+        return f"row {i}"
+
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        """Positions in `index` in a random order in which the store can read these rows.
+
+        Solvers that visit rows in random order ask for it before every pass.
+        """
+        if not self.on_disk:
+            return rng.permutation(len(index))
+        return by_chunks(index, self.chunk_borders(), self.stored_row_bytes, rng)
+
+    def chunk_borders(self) -> Sequence[int]:
+        """Row numbers, from 0 to n, between chunks: in a random order, each is read as a whole."""
+        return even_edges(self.shape[0], self.stored_row_bytes)
+
     @property
     def row_bytes(self) -> int:
         """Bytes of one gathered row, on average."""
@@ -138,6 +158,9 @@ class Rows(ABC):
             if first + lo >= start
         ]
         yield from each_part_read(self, cuts)
+
+    def will_need(self) -> None:  # noqa: B027  (most stores have nothing to read)
+        """Start reading the rows of a mapped file."""
 
     def release(self) -> None:  # noqa: B027  (most stores have nothing to release)
         """Release memory that only speeds up the next read: pages of a mapped file."""
@@ -219,6 +242,12 @@ class DerivedRows(Rows):
 
     def borders(self) -> Sequence[int]:
         return self.rows.borders()
+
+    def where(self, i: int) -> str:
+        return self.rows.where(i)
+
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        return self.rows.random_order(index, rng)
 
     def release(self) -> None:
         self.rows.release()

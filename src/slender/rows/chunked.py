@@ -3,8 +3,13 @@
 A source is one file, or one array in it.  It can be cut at its edges without reading anything
 twice: they are the borders of what the format compresses or stores as a unit.  Chunks are joined to
 parts of about PART_BYTES, which are read ahead (ahead.py) one after the other.
+
+In a random order rows are read by smaller chunks, and `gather` keeps those of a buffer for the next
+rows (shuffling.py).
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Protocol
@@ -12,9 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from . import shuffling
 from .ahead import METER, PART_BYTES
 from .base import Rows, compute_dtype
-from .dense import DenseBlock, DenseRows
+from .block import Block
+from .dense import DenseRows
+from .shuffling import chunk_of
 
 
 class Source(Protocol):
@@ -23,46 +31,74 @@ class Source(Protocol):
     name: str  # for messages: the file, and the array in it
     shape: tuple[int, int]
     dtype: np.dtype[Any]  # of what `read` returns
-    edges: Sequence[int]  # 0 < ... < n
+    edges: Sequence[int]  # 0, ..., n
 
     def read(self, lo: int, hi: int) -> NDArray[Any]:
         """Rows lo..hi (hi - lo, d), for any thread; possibly a view of a mapped file."""
+
+    def where(self, i: int) -> str:
+        """The file of row i, and the number of the row in it."""
 
 
 class ChunkedRows(Rows):
     """The rows of some sources, one after the other."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], keep: int | None = None) -> None:
         self.sources = list(sources)
+        self.keep = keep  # bytes of chunks to keep, if not those of a buffer
         self.firsts = np.cumsum([0, *(source.shape[0] for source in sources)])  # of each, and n
         self.shape = (int(self.firsts[-1]), sources[0].shape[1])
         self.stored = np.result_type(*(source.dtype for source in sources))
         self.dtype = compute_dtype(self.stored)
-        edges = [
-            first + np.asarray(_joined(source.edges, self.stored_row_bytes))
-            for first, source in zip(self.firsts, sources, strict=False)
-        ]
-        self._borders = np.unique(np.concatenate([[0], *edges]))
+        self._borders = self._joined(PART_BYTES)
+        self._chunks = self._joined(shuffling.CHUNK_BYTES)
+        self._chunk_bytes = np.diff(self._chunks) * self.stored_row_bytes
+        self._kept: OrderedDict[int, NDArray[Any]] = OrderedDict()  # chunks, the last used last
+        self._lock = threading.Lock()
 
-    def part(self, lo: int, hi: int) -> DenseRows:
+    def rows_of(self, stored: NDArray[Any]) -> Rows:
+        """Rows that were read."""
+        return DenseRows(stored)
+
+    def read(self, lo: int, hi: int) -> NDArray[Any]:
+        """Rows lo..hi as they are stored."""
         METER.add((hi - lo) * self.stored_row_bytes)
         some = [self.sources[k].read(*cut) for k, cut in self._cuts(lo, hi)]
-        rows = DenseRows(some[0] if len(some) == 1 else np.concatenate(some))
+        if not some:
+            return np.empty((0, self.sources[0].shape[1]), self.stored)
+        return some[0] if len(some) == 1 else np.concatenate(some)
+
+    def pick(self, index: NDArray[np.intp]) -> NDArray[Any]:
+        """The rows `index` as they are stored; reads the chunks that hold them."""
+        out = np.empty((len(index), self.sources[0].shape[1]), self.stored)
+        chunk = chunk_of(index, self._chunks)
+        by_chunk = np.argsort(chunk, kind="stable")
+        needed, firsts = np.unique(chunk[by_chunk], return_index=True)
+        pieces = np.split(by_chunk, firsts)[1:]  # before the first of all there is nothing
+        places = dict(zip(needed.tolist(), pieces, strict=True))
+        # those at hand first: the others take their place
+        for k in sorted(places, key=lambda k: k not in self._kept):
+            mine = places[k]
+            out[mine] = self._chunk(k)[index[mine] - self._chunks[k]]
+        return out
+
+    def part(self, lo: int, hi: int) -> Rows:
+        rows = self.rows_of(self.read(lo, hi))
         rows.will_need()
         return rows
 
-    def block(self, lo: int, hi: int) -> DenseBlock:
+    def block(self, lo: int, hi: int) -> Block:
         return self.part(lo, hi).block(0, hi - lo)
 
-    def gather(self, index: NDArray[np.intp]) -> DenseBlock:
-        """Reads the parts that hold these rows, one after the other."""
-        out = np.empty((len(index), self.shape[1]), self.stored)
-        place = np.searchsorted(self._borders, index, side="right") - 1
-        for k in np.unique(place):
-            mine = np.flatnonzero(place == k)
-            lo, hi = int(index[mine].min()), int(index[mine].max()) + 1
-            out[mine] = self.part(lo, hi).X[index[mine] - lo]
-        return DenseRows(out).block(0, len(out))
+    def gather(self, index: NDArray[np.intp]) -> Block:
+        return self.rows_of(self.pick(index)).block(0, len(index))
+
+    def chunk_borders(self) -> Sequence[int]:
+        return self._chunks.tolist()  # type: ignore[no-any-return]
+
+    def where(self, i: int) -> str:
+        k, (row, _) = self._cuts(i, i + 1)[0]
+        return self.sources[k].where(row)
 
     def borders(self) -> Sequence[int]:
         return self._borders.tolist()  # type: ignore[no-any-return]
@@ -75,6 +111,28 @@ class ChunkedRows(Rows):
     def stored_row_bytes(self) -> int:
         return self.shape[1] * self.stored.itemsize
 
+    def _chunk(self, k: int) -> NDArray[Any]:
+        """Chunk k as it is stored; those of one buffer are kept."""
+        with self._lock:
+            chunk = self._kept.pop(k, None)
+            if chunk is None:
+                chunk = self.read(int(self._chunks[k]), int(self._chunks[k + 1]))
+                self.rows_of(chunk).will_need()
+            self._kept[k] = chunk
+            most = shuffling.BUFFER_BYTES if self.keep is None else self.keep
+            most += self._chunk_bytes.max()
+            while self._chunk_bytes[list(self._kept)].sum() > most:
+                self._kept.popitem(last=False)
+        return chunk
+
+    def _joined(self, most: int) -> NDArray[np.intp]:
+        """Row numbers, from 0 to n, between chunks of about `most` bytes."""
+        edges = [
+            first + np.asarray(_joined(source.edges, most // max(1, self.stored_row_bytes)))
+            for first, source in zip(self.firsts, self.sources, strict=False)
+        ]
+        return np.unique(np.concatenate([[0], *edges]))
+
     def _cuts(self, lo: int, hi: int) -> list[tuple[int, tuple[int, int]]]:
         """Which rows of which sources make up the rows lo..hi."""
         first, last = np.searchsorted(self.firsts, [lo, hi - 1], side="right") - 1
@@ -86,15 +144,10 @@ class ChunkedRows(Rows):
         ]
 
 
-def even_edges(n: int, row_bytes: int) -> list[int]:
-    """Edges for rows that can be cut anywhere, such as those of a mapped file."""
-    return [*range(0, n, max(1, PART_BYTES // max(1, row_bytes))), n]
-
-
-def _joined(edges: Sequence[int], row_bytes: int) -> list[int]:
-    """Those edges that cut parts of about PART_BYTES."""
+def _joined(edges: Sequence[int], most: int) -> list[int]:
+    """Those edges that cut chunks of about `most` rows."""
     kept = [edges[0]]
     for edge, after in pairwise(edges[1:]):
-        if (after - kept[-1]) * row_bytes > PART_BYTES:
+        if after - kept[-1] > most:
             kept.append(edge)
     return [*kept, edges[-1]]

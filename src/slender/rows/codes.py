@@ -128,10 +128,14 @@ class CodeRows(Rows):
 
     def part(self, lo: int, hi: int) -> "CodeRows":
         part = CodeRows(self.codes[lo:hi], self.codebooks)
-        if part._pages is not None:
+        if self.on_disk:
             METER.add(part.codes.nbytes)
-            part._pages.will_need()
+            part.will_need()
         return part
+
+    def will_need(self) -> None:
+        if self._pages is not None:
+            self._pages.will_need()
 
     @property
     def on_disk(self) -> bool:

@@ -93,7 +93,6 @@ class DenseRows(Rows):
         return part
 
     def will_need(self) -> None:
-        """Start reading the rows of a mapped file."""
         if self._pages is not None:
             self._pages.will_need()
 

@@ -39,6 +39,12 @@ class SubsetRows(DerivedRows):
             return super(DerivedRows, self).borders()
         return np.searchsorted(self.index, self.rows.borders()).tolist()
 
+    def where(self, i: int) -> str:
+        return self.rows.where(int(self.index[i]))
+
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        return self.rows.random_order(self.index[index], rng)
+
     def select(self, index: NDArray[np.intp]) -> Block:
         return self.rows.select(self.index[index])
 

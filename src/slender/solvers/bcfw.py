@@ -104,7 +104,8 @@ class FrankWolfe(Solver[BCFWState]):
         """One pass, then the duality gap."""
         problem = self.problem
         active = np.flatnonzero(problem.U)
-        state.iterate = self.sweep(state.iterate, active, state.rng.permutation(self._blocks))
+        which = problem.rows.random_order(active[:: self.batch_size], state.rng)
+        state.iterate = self.sweep(state.iterate, active, which)
         losses, squares = state.iterate.numbers[[LOSS, SQUARES]]
         estimate = problem.lam * (losses + 0.5 * squares / len(active))
 
@@ -137,11 +138,6 @@ class FrankWolfe(Solver[BCFWState]):
         form = self.problem.form
         assert isinstance(form, Multiclass)  # also for two classes: W has a row for each
         return form.y
-
-    @property
-    def _blocks(self) -> int:
-        """M = ceil(n / b)."""
-        return -(-int(np.count_nonzero(self.problem.U)) // self.batch_size)
 
     def sweep(
         self, iterate: BCFWIterate, active: NDArray[np.intp], which: NDArray[np.intp]

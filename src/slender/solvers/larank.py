@@ -133,8 +133,11 @@ class LaRank(Solver[LaRankState]):
         enough = counters[OPERATIONS] + ROUND * rows.shape[0] * n_rows
         while counters[OPERATIONS] < enough and counters[MOVES] > moves:
             moves = counters[MOVES]
-            self._visit(state, state.rng.permutation(state.fresh))
+            self._visit(state, self._shuffled(state.fresh, state.rng))
         return bool(counters[MOVES] > before)
+
+    def _shuffled(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        return index[self.problem.rows.random_order(index, rng)]
 
     def _visit(self, state: LaRankState, order: NDArray[np.intp]) -> None:
         """Visit all of `order`; if rows must be copied, in portions with patterns to draw from."""
@@ -147,7 +150,7 @@ class LaRank(Solver[LaRankState]):
         size = max(1, PORTION_BYTES // rows.row_bytes // 2)
         for lo in range(0, len(order), size):
             portion = order[lo : lo + size]
-            drawn = state.rng.permutation(support(state.iterate.patterns))[:size]
+            drawn = self._shuffled(support(state.iterate.patterns), state.rng)[:size]
             state.iterate = state.rules.listing(state.iterate, drawn)
             self._sweep(state, np.union1d(portion, drawn), portion)
 

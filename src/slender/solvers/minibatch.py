@@ -187,7 +187,7 @@ class MiniBatch(Solver[MiniBatchState]):
         n_batches = -(-n // self.batch_size)
         every = int(np.clip(n_batches // AVERAGES_A_PASS, 1, AVERAGE_EVERY))
         total, scratch = 0.0, np.empty_like(state.W)
-        order = self.data.active[state.rng.permutation(n)]
+        order = self.data.active[self.data.rows.random_order(self.data.active, state.rng)]
         # Products this small are slower on many threads, hence one.  If the step is too large,
         # numbers may overflow: the estimator warns once that the fit diverged.
         with one_blas_thread(), np.errstate(over="ignore"):

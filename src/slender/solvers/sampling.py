@@ -1,6 +1,7 @@
 """Which examples each class visits in a pass, and in what order (SLND, §3.2).
 
-Every pass draws a new permutation of the examples, shared by all classes.  Class c visits, in that
+Every pass has a new permutation of the examples, shared by all classes, in which the row store can
+read them (rows/shuffling.py).  Class c visits, in that
 order, all its positives and M_c = min(r n_c, N_c) of its N_c negatives, drawn again in each pass:
 for each class these are the paper's "positives and as many negatives, shuffled together" (r = 1).
 `negatives="all"` visits all examples.
@@ -49,14 +50,17 @@ def negatives_used(
 
 def pass_over(
     active: NDArray[np.intp],
+    permutation: NDArray[np.intp],
     positives: list[NDArray[np.intp]],
     negatives: float | str,
     row_bytes: int,
     rng: np.random.Generator,
 ) -> Iterator[Visits]:
-    """The portions of one pass over the examples `active` (positives are positions in `active`)."""
+    """The portions of one pass over the examples `active`.
+
+    The permutation and the positives are positions in `active`.
+    """
     n, C = len(active), len(positives)
-    permutation = rng.permutation(n)
     if negatives == "all":
         size = max(1, min(n, PORTION_BYTES // row_bytes))
         for lo in range(0, n, size):

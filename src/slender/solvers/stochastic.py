@@ -147,8 +147,9 @@ class Stochastic(Solver[StochasticState]):
         data, iterate = self.data, state.iterate
         iterate.total[:], iterate.seen[:] = 0.0, 0
         iterate.squares[:], iterate.looks[:] = 0.0, 0
-        row_bytes = data.rows.row_bytes
-        for visits in pass_over(data.active, self._mine, self.negatives, row_bytes, state.rng):
+        order = data.rows.random_order(data.active, state.rng)
+        drawn = self._mine, self.negatives, data.rows.row_bytes, state.rng
+        for visits in pass_over(data.active, order, *drawn):
             X, index = data.rows.take(visits.order)
             arguments = visits, self._lengths, data.weights, state.metric, iterate
             sweep(self.loss, X, index, data.y, *arguments)

@@ -43,7 +43,9 @@ class Theorem2(Solver[Theorem2State]):
         data, C = self.data, self.data.n_classes
         drawn: list[list[NDArray[np.intp]]] = [[] for _ in range(C)]
         mine = positives(data.y, C, data.active)
-        for visits in pass_over(data.active, mine, self.negatives, data.rows.row_bytes, rng):
+        order = data.rows.random_order(data.active, rng)
+        row_bytes = data.rows.row_bytes
+        for visits in pass_over(data.active, order, mine, self.negatives, row_bytes, rng):
             for c in range(C):
                 drawn[c].append(visits.of_class(c))
         return Theorem2State(rng, [self._sample(c, np.concatenate(drawn[c])) for c in range(C)])
