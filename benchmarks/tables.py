@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from slender.cli.compare import report as compared
+from slender.cli.compared import report as compared
 from slender.lab.documents import read, save
 from slender.lab.provenance import PACKAGES
 
