@@ -7,11 +7,13 @@ import typer
 
 from ..registry import PROBES
 from .interrupts import Ending, Interrupted, interruptible
+from .logs import check_log, logged
 from .options import (
     Data,
     Json,
     Key,
     Label,
+    Log,
     ModelOut,
     Plot,
     Quiet,
@@ -21,7 +23,7 @@ from .options import (
     read_data,
     read_val,
 )
-from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
+from .output import check_outputs, check_plot, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
 from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
@@ -74,6 +76,7 @@ def path(
     plot: Plot = None,
     resume: Resume = False,
     json: Json = None,
+    log: Log = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -83,6 +86,7 @@ def path(
     is scored once, at the end.
     """
     check_outputs(out, json, plot)
+    check_log(log, out, json, plot)
     check_plot(plot)
     folder = check_resume(settings.get("checkpoint"), resume)
     for name in ("lambda1", "lambda2"):
@@ -102,7 +106,7 @@ def path(
     model = PROBES[penalty].load()(validation=held_out, **settings)
     ending = Ending()
     with _bar(model, penalty, quiet) as advance:
-        model.set_params(callbacks=[advance, ending])
+        model.set_params(callbacks=[advance, *logged(log), ending])
         try:
             interruptible(lambda: model.fit(*data), ending)
         except KeyboardInterrupt:
@@ -139,7 +143,7 @@ def path(
     if plot is not None:
         plot_chosen(model, plot)
     write_json(results, json, inputs)
-    save_model(model, out)
+    save_model(model, out, command_line())
     if not quiet and json != "-":
         show(_table(results), "", facts(_lines(results)))
     if ending.ended:
@@ -213,7 +217,7 @@ def _row(record: dict[str, float]) -> dict[str, Any]:
 
 
 def _score(model: Any, test: Any) -> dict[str, Any]:
-    from .evaluation import evaluate
+    from ..lab.evaluation import evaluate
 
     scores = evaluate(model, *test)
     return {
