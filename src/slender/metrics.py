@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .data import Examples, Part, Pass
-from .rows import Rows
 
 TOP = 5
 BINS = 15  # of confidence, as usual
@@ -62,19 +61,14 @@ class MetricsPass(Pass[Counts]):
 
 
 def measure(
-    rows: Rows,
-    class_index: NDArray[np.int32],
-    W: NDArray[Any],
-    b: NDArray[Any],
-    temperature: float = 1.0,
+    examples: Examples, W: NDArray[Any], b: NDArray[Any], temperature: float = 1.0
 ) -> dict[str, float]:
     """top1, top5 (from five classes on), mean_per_class and log_loss of softmax(W x + b).
 
-    With the standard errors of top1 and log_loss, as means over these rows.
+    With the standard errors of top1 and log_loss, as means over these rows; all count the same.
     """
-    n = rows.shape[0]
-    judged = MetricsPass(np.ascontiguousarray(W.T), b, temperature)
-    sums = Examples(rows, class_index, np.ones(n)).reduce(judged)
+    n = len(examples.y)
+    sums = examples.reduce(MetricsPass(np.ascontiguousarray(W.T), b, temperature))
     top1, log_loss = float(sums.hits.sum() / n), sums.loss / n
     variance = sums.squared_loss / n - log_loss**2
     seen = sums.rows > 0

@@ -6,10 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import METHODS
+from .cluster import spread
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
 from .logs import check_log, logged
 from .options import (
+    Cluster,
     Data,
     Json,
     Key,
@@ -19,6 +21,7 @@ from .options import (
     Quiet,
     Threads,
     ValY,
+    Workers,
     of_data,
     read_data,
     read_val,
@@ -51,6 +54,8 @@ def fit(
             "encoder in a folder of slender extract.",
         ),
     ] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
     method: Annotated[
         str, typer.Option(help="Chooses the estimator.", rich_help_panel="Method")
     ] = BY_METHOD.default,
@@ -92,10 +97,10 @@ def fit(
         if val is not None:
             watched = with_classes(read_images(encoder, Path(val), quiet), Path(val))
     ending = Ending()
-    with _bar(f"fit {method}", model, quiet) as advance:
-        calls = [advance, *logged(log), ending]
+    with spread(data[0], cluster, workers) as rows, _bar(f"fit {method}", model, quiet) as advance:
+        given, calls = (rows, data[1]), [advance, *logged(log), ending]
         try:
-            interruptible(lambda: fit_watched(model, data, watched, calls), ending)
+            interruptible(lambda: fit_watched(model, given, watched, calls), ending)
         except KeyboardInterrupt:
             raise left_with(folder) from None
     save_model(_whole(encoder, model), out, command_line())

@@ -78,6 +78,16 @@ Threads = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str | None,
+    of_data(metavar="ADDRESS", help="Fit on this Dask cluster: its scheduler, tcp://host:8786."),
+]
+Workers = Annotated[
+    int | None,
+    of_data(help="Fit on so many processes of this machine, which share its cores."),
+]
+
+
 def number_or_word(text: str, number: type[int] | type[float] = float) -> float | str:
     """1 or all; a word is judged where it is used."""
     try:

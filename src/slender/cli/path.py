@@ -6,9 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import PROBES
+from .cluster import spread
 from .interrupts import Ending, Interrupted, interruptible
 from .logs import check_log, logged
 from .options import (
+    Cluster,
     Data,
     Json,
     Key,
@@ -19,6 +21,7 @@ from .options import (
     Quiet,
     Threads,
     ValY,
+    Workers,
     of_data,
     read_data,
     read_val,
@@ -68,6 +71,8 @@ def path(
         int | None,
         of_data(help="Number of folds of a cross-validation, instead."),
     ] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
     penalty: Annotated[
         str, typer.Option(help="Chooses the probe.", rich_help_panel="Penalty")
     ] = BY_PENALTY.default,
@@ -105,10 +110,10 @@ def path(
     test = _test_part(X, names)
     model = PROBES[penalty].load()(validation=held_out, **settings)
     ending = Ending()
-    with _bar(model, penalty, quiet) as advance:
+    with spread(data[0], cluster, workers) as rows, _bar(model, penalty, quiet) as advance:
         model.set_params(callbacks=[advance, *logged(log), ending])
         try:
-            interruptible(lambda: model.fit(*data), ending)
+            interruptible(lambda: model.fit(rows, data[1]), ending)
         except KeyboardInterrupt:
             raise left_with(folder) from None
         model.set_params(callbacks=None)
