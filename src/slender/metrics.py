@@ -91,12 +91,20 @@ def _log_losses(S: NDArray[Any], own: NDArray[Any], temperature: float) -> NDArr
     return (np.log(normaliser) + (largest - own) * scale)[:, 0].astype(np.float64)
 
 
+def reliability(
+    confidence: NDArray[Any], right: NDArray[Any], bins: int = BINS
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Rows, the sum of their confidence and the number of right answers, in bins of confidence."""
+    place = np.minimum((confidence * bins).astype(np.intp), bins - 1)
+    sums = (np.bincount(place, of, minlength=bins) for of in (confidence, right))
+    return np.bincount(place, minlength=bins), *sums  # type: ignore[return-value]
+
+
 def calibration_error(confidence: NDArray[Any], right: NDArray[Any], bins: int = BINS) -> float:
     """The expected calibration error: how far confidence lies from the share that is right.
 
     Rows are put into bins by the probability of their predicted class; in each bin the mean
     confidence is held against the share of right answers, and the bins are weighed by their rows.
     """
-    place = np.minimum((confidence * bins).astype(np.intp), bins - 1)
-    excess = np.bincount(place, confidence - right, minlength=bins)
-    return float(np.abs(excess).sum() / len(confidence))
+    _, expected, found = reliability(confidence, right, bins)
+    return float(np.abs(expected - found).sum() / len(confidence))

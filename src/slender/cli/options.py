@@ -39,6 +39,14 @@ Json = Annotated[
 Plot = Annotated[
     Path | None, of_output(help="Write a figure: .png, .pdf or .svg (needs matplotlib).")
 ]
+Log = Annotated[
+    str | None,
+    of_output(
+        "--log",
+        metavar="WHERE",
+        help="Keep each record as it comes: FILE.jsonl, tensorboard:FOLDER, wandb or mlflow.",
+    ),
+]
 Quiet = Annotated[bool, of_output("--quiet", "-q", help="Print no summary and no progress.")]
 
 

@@ -26,7 +26,7 @@ def reproduce(
         typer.Argument(metavar="[NAME]...", help="Experiments; --list shows which there are."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All of them; about five minutes on two cores.")
+        bool, typer.Option("--all", help="All of them; this takes minutes.")
     ] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="Show the experiments, and run none.")

@@ -89,16 +89,14 @@ def judge(tables: Tables) -> list[Claim]:
         last = max(row["passes"] for row in its["SLND, logistic"])
         top1 = {method: means(of, "passes", "top1") for method, of in its.items()}
         end = {method: of[last] for method, of in top1.items()}
-        best = max(top1["SGD"].values())  # of all its passes, ten times as many
-        reached = passes_to(its["SLND, logistic"], best)
-        slow = passes_to(its["SGD"], best)
+        target = top1["SLND, logistic"][min(top1["SLND, logistic"])]
+        given, there = max(top1["SGD"]), passes_to(its["SGD"], target)
         claims += [
             Claim(
-                f"SLND needs {MAGNITUDE:g} times fewer passes than SGD for the best that SGD "
-                "reaches",
+                f"SGD needs {MAGNITUDE:g} passes or more for the accuracy that SLND has after one",
                 data,
-                reached is not None and slow is not None and slow >= MAGNITUDE * reached,
-                {"SGD's best top-1": best, "SLND passes": reached, "SGD passes": slow},
+                (given if there is None else there) >= MAGNITUDE,
+                {"SLND's top-1 after one": target, "SGD passes": there, "it was given": given},
             ),
             _similar(data, "logistic and calibrated hinge SLND are very similar in accuracy", end,
                      "SLND, logistic", "SLND, calibrated hinge"),
