@@ -14,7 +14,6 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from slender.data import Pass
-from slender.rows import as_rows
 
 SETTINGS = {
     "distributed.worker.daemon": True,
@@ -52,21 +51,6 @@ def chunked(X, y, chunks):
     """X and y as Dask arrays of so many chunks."""
     rows = -(-len(X) // chunks)
     return da.from_array(X, chunks=(rows, -1)), da.from_array(y, chunks=rows)
-
-
-class Mapped:
-    """Rows of a .npy file that every process opens itself, as a store of files does."""
-
-    def __init__(self, path, lo=0, hi=None):
-        array = np.load(path, mmap_mode="r")
-        self.path, self.lo, self.hi = path, lo, len(array) if hi is None else hi
-        self.shape, self.dtype = (self.hi - lo, array.shape[1]), array.dtype
-
-    def part(self, lo, hi):
-        return Mapped(self.path, self.lo + lo, self.lo + hi)
-
-    def as_rows(self):
-        return as_rows(np.load(self.path, mmap_mode="r")[self.lo : self.hi])
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ EVERY = {**METHODS, **PROBES}
 FLAGS = {"fit_intercept": "--intercept", "random_state": "--seed", "Cs": "--cs"}
 COMMON = {  # options that are not those of an estimator
     "fit": {"features", "method", "out", "val", "val_y", "json", "threads", "quiet",
-            "resume"},
+            "resume", "key", "label", "cluster", "workers"},
     "path": {"penalty", "out", "val", "val_y", "validation", "cv", "plot", "json", "threads",
-             "quiet", "resume"},
+             "quiet", "resume", "key", "label", "cluster", "workers"},
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from slender import (
     TraceNormClassifier,
     TraceNormProbe,
     on_workers,
+    open_rows,
 )
 from slender.data import examples_of, fleet
 from slender.data.fleet import ClusterError
@@ -241,11 +242,15 @@ def test_codes_are_made_where_the_rows_are(rows, data):
 
 def test_files_are_read_by_the_workers(client, data, tmp_path):
     """And what is on the workers serves several fits."""
-    np.save(tmp_path / "X.npy", data.X_train)
-    X = on_workers(clusters.Mapped(tmp_path / "X.npy"))
+    for k, part in enumerate(np.array_split(data.X_train, 4)):
+        np.save(tmp_path / f"{k}.npy", part)
+    X = on_workers(open_rows(tmp_path / "*.npy"))
     here = LogisticClassifier(random_state=0).fit(data.X_train, data.y_train)
     assert close_to(LogisticClassifier(random_state=0).fit(X, data.y_train), here)
     assert LinearProbe(3, random_state=0, validation=2).fit(X, data.y_train).gap_ < 1
+    np.save(tmp_path / "all.npy", data.X_train)
+    mapped = on_workers(np.load(tmp_path / "all.npy", mmap_mode="r"))
+    assert np.array_equal(mapped.dense(np.array([0, 3, 599])), data.X_train[[0, 3, 599]])
     with pytest.raises(ValueError, match=r"SGDClassifier cannot .*; these can: LogisticClassifier"):
         SGDClassifier().fit(X, data.y_train)
 

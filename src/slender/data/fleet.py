@@ -200,11 +200,12 @@ class Fleet:
         """Drop workers that take much longer than the others, or than before, or say nothing."""
         if now < PATIENCE:
             return
-        late = pending if usual and now > SLOWER * usual else []
+        too_long = usual > 0.0 and now > SLOWER * usual
+        late = pending if too_long else []
         self._drop(late)
         lost = late or self._drop_silent(homes)
-        if lost:
-            raise _Again(f"no answer after {now:.0f} s from {', '.join(lost)}")
+        if lost or too_long:  # if nobody is late, a message was lost
+            raise _Again(f"no answer after {now:.0f} s from {', '.join(lost) or 'the cluster'}")
 
     def _drop_silent(self, homes: list[str]) -> list[str]:
         """Drop the workers that do not answer at all."""
