@@ -13,10 +13,14 @@ SETTINGS := OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Zen $(AVX512) NUMBA_CPU_
 FEW      := logistic probe tracenorm_probe multinomial stochastic larank bcfw
 PYTEST    = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test lint types suite fast portable portable-short avx512 bench clean
+.PHONY: demo docs test lint types suite fast portable portable-short avx512 bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/slender demo
+
+docs: $(VENV)/.installed
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 test: lint types suite
 
@@ -57,4 +61,4 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .numba_cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .numba_cache docs/_build

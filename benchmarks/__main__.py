@@ -1,4 +1,4 @@
-"""python -m benchmarks: slender against scikit-learn, test accuracy over seconds."""
+"""python -m benchmarks: test accuracy over seconds, slender against scikit-learn."""
 
 from typing import Annotated, Any
 

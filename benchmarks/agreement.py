@@ -58,6 +58,10 @@ def main(
         return {"fits": found}
 
     benchmark = command.Benchmark("agreement", json_file, resume=resume)
+    benchmark.over(datasets, {"rows": rows}, work, summary=summary)
+
+
+def summary(results: dict[str, dict[str, Any]]) -> list[Any]:
     lines = [
         (
             name,
@@ -67,12 +71,12 @@ def main(
             f"{fit['above']:+.1e}",
             "yes" if fit["within"] else "NO",
         )
-        for name, result in benchmark.over(datasets, {"rows": rows}, work).items()
+        for name, result in results.items()
         for fit in result["fits"]
     ]
     columns = ("data set", "C", "type", "minimum", "above", f"within {TOL:g}")
     title = f"LogisticClassifier(tol={TOL:g}) above scikit-learn's minimum, relative"
-    command.show(command.table(title, columns, lines))
+    return [command.table(title, columns, lines)]
 
 
 if __name__ == "__main__":

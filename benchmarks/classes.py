@@ -91,20 +91,21 @@ def main(
     json_file: command.Json = None,
 ) -> None:
     """Thousands of classes: exponents, scikit-learn to the same objective, memory."""
+    benchmark = command.Benchmark("classes", json_file)
     results: dict[str, Any] = {}
     parts = command.names(only, ("growth", "race", "memory"), "part")
     machine.timed(logistic, *blobs(300, 3, D))  # compiles the kernels
     classes = tuple(C for C in CLASSES if most >= C)
     if "growth" in parts:
         fixed = results["fixed rows"] = growth(None, 40_000, classes)
-        command.show(f"40,000 rows, {classes} classes: exponent {shown(fixed)}")
+        benchmark.tell(f"40,000 rows, {classes} classes: exponent {shown(fixed)}")
         of_each = results["rows of each class"] = growth(5, 0, classes)
-        command.show(f"5 rows of each class, {classes} classes: exponent {shown(of_each)}")
+        benchmark.tell(f"5 rows of each class, {classes} classes: exponent {shown(of_each)}")
     if "race" in parts:
         for C, rows in ((2000, 10), (4000, 2)):
             one = race(C, rows, repeats)
             results.setdefault("race", []).append(one)
-            command.show(
+            benchmark.tell(
                 f"{C} classes x {rows}: slender {ranged(spread(one['slender']))} s, scikit-learn "
                 f"{one['sklearn']:.1f} s, {one['iterations']} iterations"
                 f"{'' if one['there'] else ', not there'}: {one['ratio']:.1f}x"
@@ -112,11 +113,11 @@ def main(
     if "memory" in parts:
         C, rows, d = (int(number) for number in large.split("x"))
         one = results["memory"] = memory(C, rows, d)
-        command.show(
+        benchmark.tell(
             f"{C} x {rows} x {d}: {one['seconds']:.0f} s, {one['passes']} passes, gap "
             f"{one['gap']:.1e}, {one['bytes'] / 2**30:.2f} GB above X"
         )
-    command.Benchmark("classes", json_file).save(results)
+    benchmark.save(results)
 
 
 def shown(growth: dict[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """What the commands share: options, data sets one after another, tables, documents."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,6 +86,33 @@ def table(
     return made
 
 
+def plain(thing: Any) -> Any:
+    """A sentence, or a table as JSON can hold it; benchmarks.tables makes Markdown of both."""
+    if not isinstance(thing, Table):
+        return str(thing)
+    cells = [list(column.cells) for column in thing.columns]
+    return {
+        "title": str(thing.title or ""),
+        "columns": [str(column.header) for column in thing.columns],
+        "rows": [list(row) for row in zip(*cells, strict=True)],
+    }
+
+
+def called() -> str | None:
+    """The command that runs now, as a user types it, without where its results go."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    if main is None or not main.name.startswith("benchmarks"):
+        return None
+    given = iter(sys.argv[1:])
+    kept = []
+    for word in given:
+        if word == "--json":
+            next(given, None)
+        elif word != "--resume" and not word.startswith("--json="):
+            kept.append(word)
+    return shlex.join(["python", "-m", main.name.removesuffix(".__main__"), *kept])
+
+
 def shape_of(dataset: Dataset) -> list[int]:
     """Rows, dimensions, classes."""
     return [*dataset.X_train.shape, len(np.unique(dataset.y_train))]
@@ -115,18 +143,36 @@ class Benchmark:
     quick: bool = False
     resume: bool = False
     packages: Sequence[str] = ()  # of rivals, whose versions belong to the result
+    report: dict[str, list[Any]] = field(default_factory=dict)  # what was told, part by part
+
+    def tell(self, *things: Any, part: str = "") -> None:
+        """Show tables and sentences; the document keeps them too."""
+        show(*things)
+        self.report.setdefault(part, []).extend(map(plain, things))
 
     def save(self, results: dict[str, Any]) -> None:
         if self.json_file:
-            about = {"benchmark": self.name, "quick": self.quick, "pools": machine.pools()}
+            about = {
+                "benchmark": self.name,
+                "command": called(),
+                "quick": self.quick,
+                "pools": machine.pools(),
+                "report": self.report,
+            }
             save(as_json({**about, **results}, None, *self.packages), self.json_file)
 
     def over(
-        self, datasets: str, options: dict[str, Any], work: Work, report: Show = lambda *_: ()
+        self,
+        datasets: str,
+        options: dict[str, Any],
+        work: Work,
+        report: Show = lambda *_: (),
+        summary: Callable[[dict[str, dict[str, Any]]], Iterable[Any]] = lambda _: (),
     ) -> dict[str, dict[str, Any]]:
         """The work on each data set, saved after each of them: the whole may take hours.
 
-        `options` are all that a result depends on.
+        `options` are all that a result depends on; `report` tells of each data set, `summary` of
+        all of them together.
         """
         ledger = Ledger(ASKED, self._earlier(), self._keep)
         results = {}
@@ -140,7 +186,12 @@ class Benchmark:
                 found = {**asked, "others": others.cores, **made}
                 ledger.add(found)
             results[name] = found
-            show(*report(name, found), *machine.disturbed(name, found["others"]))
+            self.report.pop(name, None)  # what an earlier run told of it
+            self.tell(*report(name, found), *machine.disturbed(name, found["others"]), part=name)
+            self._keep(ledger.runs)
+        self.tell(*summary(results))
+        if results:
+            self._keep(ledger.runs)
         return results
 
     def _keep(self, runs: list[dict[str, Any]]) -> None:
@@ -159,4 +210,5 @@ class Benchmark:
         runs = list(held.get("datasets", {}).values())
         if held.get("benchmark") != self.name or held["checksum"] != checksum(runs):
             raise typer.BadParameter(f"{self.json_file} is not as {self.name} wrote it")
+        self.report.update({part: of for part, of in held.get("report", {}).items() if part})
         return runs

@@ -199,11 +199,12 @@ def main(
     quick: command.QuickMatrix = False,
 ) -> None:
     """LogisticClassifier on codes: seconds and memory, against the dense rows; a huge matrix."""
+    benchmark = command.Benchmark("compressed", json_file, quick, packages=("faiss-cpu",))
     results: dict[str, Any] = {}
     if huge:
         sizes = HUGE_QUICK if quick else HUGE
         peak = results["huge"] = in_fresh_process(__spec__.name, "huge", *sizes)
-        command.show(
+        benchmark.tell(
             f"{memory('huge', [peak])}; {peak['seconds']:,.0f} s, {peak['passes']} passes, "
             f"gap {peak['gap']:.1e}, top-1 {100 * peak['top1']:.1f} %",
             *machine.disturbed("huge", peak["others"]),
@@ -214,12 +215,12 @@ def main(
         runs = results["runs"] = compare(n, d, classes, d_sq, repeats, command.say)
         results["figures"] = figures(runs)
         busiest = max(run["others"] for of in runs.values() for run in of)
-        command.show(
+        benchmark.tell(
             table(runs, d_sq),
             memory("codes", runs["codes"]),
             *machine.disturbed("compressed", busiest),
         )
-    command.Benchmark("compressed", json_file, quick, packages=("faiss-cpu",)).save(results)
+    benchmark.save(results)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ def main(
     json_file: command.Json = None,
 ) -> None:
     """Seconds of fits over the number of threads, or of large fits on all of them."""
+    benchmark = command.Benchmark("cores", json_file)
     results: dict[str, Any] = {}
     compile_kernels("float32")
     if sizes:
@@ -82,7 +83,7 @@ def main(
             n, d, C, dtype = size.split("x")
             one = large(int(n), int(d), int(C), dtype, repeats)
             results["large"].append(one)
-            command.show(
+            benchmark.tell(
                 f"{size}: {ranged(spread(one['seconds']), 1)} s, {one['passes']} passes, "
                 f"gap {one['gap']:.1e}, test top-1 {100 * one['top1']:.1f} %"
             )
@@ -99,8 +100,8 @@ def main(
                 cells.append(f"{now:.2f} ({first / now:.1f}x)")
             lines.append((str(count), *cells))
         title = f"Seconds, planted {rows:,} × 1,024, 200 classes"
-        command.show(command.table(title, ("threads", *found), lines, left=0))
-    command.Benchmark("cores", json_file).save(results)
+        benchmark.tell(command.table(title, ("threads", *found), lines, left=0))
+    benchmark.save(results)
 
 
 if __name__ == "__main__":

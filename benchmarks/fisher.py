@@ -134,7 +134,7 @@ def main(
             results[part] = {"others": others.cores, "found": found}
             quiet = part in ("memory", "accuracy", "images")  # other processes are its own
             disturbed = [] if quiet else machine.disturbed(part, others.cores)
-            command.show(*reports[part](found), *disturbed)
+            benchmark.tell(*reports[part](found), *disturbed)
             benchmark.save({"data": photos.name, **results})
 
 

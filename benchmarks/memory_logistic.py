@@ -55,16 +55,17 @@ def peaks(shape: tuple[int, int] = SHAPE, n_classes: int = N_CLASSES) -> list[di
 
 def main(json_file: command.Json = None) -> None:
     """Peak memory of LogisticClassifier and LinearProbe above X."""
+    benchmark = command.Benchmark("memory_logistic", json_file)
     results = peaks()
     for peak in results:
         n, d = peak["shape"]
-        command.show(
+        benchmark.tell(
             f"{peak['estimator']}, {n:,} × {d:,} {peak['dtype']} {peak['kind']}, "
             f"{peak['classes']} classes: above X "
             f"{verdict(peak['allocated_bytes'], peak['allowed_bytes'])}; "
             f"{peak['resident_bytes'] / 1e6:,.0f} MB with mapped pages"
         )
-    command.Benchmark("memory_logistic", json_file).save({"fits": results})
+    benchmark.save({"fits": results})
 
 
 if __name__ == "__main__":

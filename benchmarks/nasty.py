@@ -256,12 +256,13 @@ def counts(found: list[Verdict]) -> dict[str, int]:
     return table
 
 
-def show(found: list[Verdict], most: int = 5) -> None:
+def report(found: list[Verdict], most: int = 5) -> Iterator[Any]:
+    """How many fits went wrong in which way, and the worst of them."""
     whos = list(dict.fromkeys(verdict.who for verdict in found))
     by_who = {who: [verdict for verdict in found if verdict.who == who] for who in whos}
     columns = [counts(by_who[who]) for who in whos]
     rows = [(name, *(str(column[name]) for column in columns)) for name in columns[0]]
-    command.show(command.table("Fits of nasty problems in float32", ("", *whos), rows))
+    yield command.table("Fits of nasty problems in float32", ("", *whos), rows)
     for who in whos:
         for kind in KINDS:
             bad = [verdict for verdict in by_who[who] if verdict.kinds[kind] > 0]
@@ -269,7 +270,7 @@ def show(found: list[Verdict], most: int = 5) -> None:
                 size = verdict.error or f"{verdict.kinds[kind]:.1e}"
                 silent = "" if verdict.warned else ", silent"
                 traits = ", ".join(verdict.what)
-                command.show(f"{who}: {kind}: {verdict.seed}: {size}{silent} ({traits})")
+                yield f"{who}: {kind}: {verdict.seed}: {size}{silent} ({traits})"
 
 
 def main(
@@ -294,12 +295,15 @@ def main(
         started = time.perf_counter()
         found += verdicts(each, names)
         seconds[each] = time.perf_counter() - started
-    show(found)
     slow = sorted(seconds, key=lambda each: -seconds[each])[:5]
     shown = ", ".join(f"{each} ({seconds[each]:.0f} s)" for each in slow)
-    command.show(f"{len(seconds)} problems, {sum(seconds.values()):.0f} s; slowest: {shown}")
+    benchmark = command.Benchmark("nasty", json_file)
+    benchmark.tell(
+        *report(found),
+        f"{len(seconds)} problems, {sum(seconds.values()):.0f} s; slowest: {shown}",
+    )
     verdicts_of = [verdict._asdict() for verdict in found]
-    command.Benchmark("nasty", json_file).save({"verdicts": verdicts_of})
+    benchmark.save({"verdicts": verdicts_of})
 
 
 if __name__ == "__main__":

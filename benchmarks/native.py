@@ -199,6 +199,7 @@ def main(
     rows: Annotated[int, typer.Option(help="Of the timed problem.")] = 20_000,
     dims: Annotated[int, typer.Option(help="Of the timed problem.")] = 500,
     repeats: Annotated[int, typer.Option(help="Passes timed; the median counts.")] = 7,
+    json_file: command.Json = None,
 ) -> None:
     """One pass of each sequential kernel against the same loop in C++."""
     if shutil.which("g++") is None:
@@ -219,7 +220,9 @@ def main(
     ]
     columns = ("kernel", "slender ms", "C++ ms", "share of C++'s speed", "weights differ by")
     title = f"one pass over {rows:,} × {dims:,} float32, one thread; the SVM's with ten classes"
-    command.show(command.table(title, columns, lines), *machine.disturbed("native", others.cores))
+    benchmark = command.Benchmark("native", json_file)
+    benchmark.tell(command.table(title, columns, lines), *machine.disturbed("native", others.cores))
+    benchmark.save({"others": others.cores, "kernels": found})
 
 
 if __name__ == "__main__":

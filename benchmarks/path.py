@@ -177,7 +177,7 @@ def main(
     ] = False,
     cache: Annotated[
         Path, typer.Option(help="Folder of scikit-learn's fits, found again by the next run.")
-    ] = Path("benchmarks/results/path"),
+    ] = Path("benchmarks/cache/path"),
     json_file: command.Json = None,
     resume: command.Resume = False,
     quick: command.Quick = False,

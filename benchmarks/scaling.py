@@ -60,6 +60,7 @@ def memory(shape: tuple[int, int] = MEMORY_SHAPE, rank: int = MEMORY_RANK) -> di
 
 def main(json_file: command.Json = None) -> None:
     """Exponents of the seconds in rows, dimensions and classes; peak memory."""
+    benchmark = command.Benchmark("scaling", json_file)
     results: dict[str, Any] = {}
     with machine.Neighbours() as others:
         axes = results["axes"] = {axis: grow(axis) for axis in AXES}
@@ -74,19 +75,19 @@ def main(json_file: command.Json = None) -> None:
         for axis, of in axes.items()
     ]
     columns = ("grows", "sizes", "seconds", "slope")
-    command.show(
+    benchmark.tell(
         command.table("Seconds of a fit; slope 1 is linear", columns, rows),
         *machine.disturbed("scaling", others.cores),
     )
     peak = results["memory"] = memory()
     n, d = peak["shape"]
     for kind in ("allocated", "resident"):
-        command.show(
+        benchmark.tell(
             f"peak {kind} memory of a fit to {n:,} × {d:,} {peak['dtype']}, rank {peak['rank']}: "
             f"{verdict(peak[f'{kind}_bytes'], peak['Z_bytes'] + MEMORY_ALLOWED)}, of which Z "
             f"{peak['Z_bytes'] / 1e6:,.0f} MB"
         )
-    command.Benchmark("scaling", json_file).save(results)
+    benchmark.save(results)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""python -m benchmarks.steps: step="auto" against the best of twenty steps tried by hand.
+"""python -m benchmarks.steps: the automatic step against the best of twenty tried by hand.
 
 The hand is allowed to look at the test set, so that it can only win by choosing from noise.
 """
@@ -56,7 +56,11 @@ def main(
     def work(name: str, dataset: Dataset, say: Any) -> dict[str, Any]:
         return {"estimators": [compare(estimator, dataset) for estimator in ESTIMATORS]}
 
-    results = command.Benchmark("steps", json_file, resume=resume).over(datasets, {}, work)
+    benchmark = command.Benchmark("steps", json_file, resume=resume)
+    benchmark.over(datasets, {}, work, summary=summary)
+
+
+def summary(results: dict[str, dict[str, Any]]) -> list[Any]:
     rows = [
         (
             name,
@@ -72,7 +76,7 @@ def main(
     ]
     columns = ("data set", "estimator", "auto", "best", "auto step", "best step", "points lost")
     title = f"step='auto' against the best of {N_STEPS} steps, test top-1 %"
-    command.show(command.table(title, columns, rows, left=2))
+    return [command.table(title, columns, rows, left=2)]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from slender import LinearProbe, LogisticClassifier, SGDClassifier, storage
 from slender.rows.fingerprint import fingerprint
 from slender.solvers import checkpoint as module
 from slender.solvers.checkpoint import Stage, clear, saved_in
+from slender.solvers.newton import Newton
+from slender.solvers.packing import pack
 from slender.storage import FileError
 
 rng = np.random.default_rng(0)
@@ -107,6 +110,44 @@ def test_a_killed_fit_ends_as_one_that_was_not(case, tmp_path, monkeypatch):
     monkeypatch.setattr(Stage, "stepped", lambda *given, **more: steps.append(given))
     assert figures(make().fit(X[:n], y[:n])) == figures(whole)
     assert not steps
+
+
+def kinds_in(node):
+    """Names of the classes in a document."""
+    if isinstance(node, dict):
+        yield from [node["is"]] if "is" in node else []
+        node = list(node.values())
+    if isinstance(node, list):
+        for part in node:
+            yield from kinds_in(part)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_part_of_a_state_is_saved(dtype, tmp_path, monkeypatch):
+    """With many classes, and with few but many steps, there are others than in the cases above."""
+    monkeypatch.setattr("slender.solvers.linesearch.BYTES", 2**16)
+    monkeypatch.setattr("slender.solvers.quasinewton.MANY", 4)
+    many = np.arange(1700) % 300
+    seen = set()
+
+    def write(self, saved, *given):
+        seen.update(kinds_in(pack(saved.tree, saved.kinds)[0]))
+        usual(self, saved, *given)
+
+    usual = Stage.write
+    monkeypatch.setattr(Stage, "write", write)
+    for place, labels in enumerate((y, many)):
+        settings = {"tol": 1e-9 if labels is y else 1e-3, "max_iter": 12, "random_state": 0}
+        whole = LogisticClassifier(**settings).fit(X.astype(dtype), labels)
+        settings |= {"checkpoint": tmp_path / str(place), "checkpoint_every": 0}
+        model, kills = resumed(
+            partial(LogisticClassifier, **settings), monkeypatch, 4, X.astype(dtype), labels
+        )
+        assert kills > 0
+        assert figures(model) == figures(whole)
+    wanted = {kind.__name__ for kind in Newton.made_of} - {"ClassDiagonal", "LineSample"}
+    assert wanted - seen <= {"DenseNewton", "ClassMatrix"}, wanted - seen
 
 
 def test_passes_may_be_added(tmp_path):

@@ -354,7 +354,7 @@ def one_thread():
         (SGDClassifier(passes=1), 0.0),
         (LaRankClassifier(passes=1, tol=None), 0.0),
         (BCFWClassifier(passes=1, tol=None), 0.0),
-        (SLNDClassifier(passes=1), 1.0),  # as whitened rows: docs/slnd.md
+        (SLNDClassifier(passes=1), 1.0),  # as whitened rows: docs/solvers/slnd.md
         (SLNDClassifier(passes=1, rank=64), 0.25),
     ],
 )

@@ -31,6 +31,7 @@ from .interrupts import Interrupted, end_processes
 from .output import say
 from .path import BY_PENALTY, path
 from .predict import predict
+from .reproduce import reproduce
 from .run import run
 from .score import score
 from .settings import OneOf, with_settings
@@ -54,6 +55,7 @@ EXAMPLES: dict[Command, str] = {
     compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --lam 0.01 --batch-size 256 --passes 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
+    reproduce: "slender reproduce slnd-fig3 --out reproduced",
     datasets: "slender datasets get mnist --data-dir data",
     export: "slender export model --to onnx --out model.onnx",
     demo: "slender demo",

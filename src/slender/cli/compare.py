@@ -129,7 +129,7 @@ def compare(
     for message in _warnings(results):
         say(f"warning: {message}")
     if not quiet and json != "-":
-        show(*_report(results))
+        show(*report(results))
     if checkpoint is not None:
         (checkpoint / FITS).unlink(missing_ok=True)
         if not any(checkpoint.iterdir()):
@@ -337,7 +337,8 @@ def _warnings(results: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _report(results: dict[str, Any]) -> list[Any]:
+def report(results: dict[str, Any]) -> list[Any]:
+    """A document of this command in tables and sentences."""
     things: list[Any] = []
     for dataset, facts in results["datasets"].items():
         rows = [row for row in results["summary"] if row["dataset"] == dataset]

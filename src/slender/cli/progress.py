@@ -72,6 +72,15 @@ def progress_of_fits(title: str, n: int, quiet: bool) -> Bar:
     return _bar(title, n, f"0/{n} fits", step, quiet)
 
 
+def progress_of_experiments(title: str, n: int, quiet: bool) -> Bar:
+    """For n experiments, each of which says what it is doing."""
+
+    def step(event: Any) -> tuple[float | None, str]:
+        return event["done"], f"{event['done']}/{n}  {event['what']}: {event['text']}"
+
+    return _bar(title, n, f"0/{n}", step, quiet)
+
+
 def progress_of_images(title: str, quiet: bool) -> Bar:
     """For images that are counted first; the record is how many are done, and of how many."""
 

@@ -14,12 +14,14 @@ MAX_BYTES = 2**31 - 2**20  # protobuf's limit, and room for the rest of the grap
 
 
 def to_onnx(model: Any) -> Any:
-    """An onnx.ModelProto.  Input `X` float32 (n, d); outputs:
+    """An onnx.ModelProto.
 
-    scores          the result of decision_function: (n, C), or (n,) for two classes
-    label           the class, (n,): int64, string, double or bool, like the classes;
-                    for multi-label models the indicator, (n, C) int64
-    probabilities   (n, C), if the model has them
+    Its input is `X`, float32 (n, d), and its outputs are
+
+        scores          the result of decision_function: (n, C), or (n,) for two classes
+        label           the class, (n,): int64, string, double or bool, like the classes;
+                        for multi-label models the indicator, (n, C) int64
+        probabilities   (n, C), if the model has them
     """
     onnx = need("onnx", "export to onnx")
     form = linear(model)

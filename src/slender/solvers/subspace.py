@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from ..passes import GramPass
 from ..problem import Multinomial, Point
 from ..problem.tracenorm import dual_value, singular_values
 
@@ -190,8 +191,7 @@ class Subspace:
 
     def _covariance(self) -> NDArray[np.float64]:
         """Σ w (z - z̄)(z - z̄)ᵀ (s, s); without an intercept z̄ is 0."""
-        Z = self.inner.rows.block(0, self.inner.rows.shape[0]).toarray()
-        second = (Z.T @ (Z * self.inner.w[:, None])).astype(np.float64)
+        second = self.inner.examples.reduce(GramPass(np.eye(self.inner.rows.shape[1])))
         mean = self.inner.mean.astype(np.float64)
         return second - self.inner.total * np.outer(mean, mean)
 

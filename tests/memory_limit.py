@@ -1,0 +1,35 @@
+"""python memory_limit.py FOLDER ESTIMATOR SETTINGS BYTES: a fit in so much memory above its rows.
+
+The limit is that of the address space, so that no allocation can go beyond it, used or not.
+"""
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+
+os.environ["MALLOC_ARENA_MAX"] = "1"  # glibc reserves 64 MB for each thread that has its own
+
+import numpy as np
+
+import slender
+
+
+def address_space() -> int:
+    fields = Path("/proc/self/statm").read_text().split()
+    return int(fields[0]) * resource.getpagesize()
+
+
+def main(folder: str, name: str, settings: str, most: str) -> None:
+    X, y = np.load(f"{folder}/X.npy", mmap_mode="r"), np.load(f"{folder}/y.npy")
+    model = getattr(slender, name)(**json.loads(settings))
+    few = np.arange(2000)
+    model.fit(np.array(X[few]), y[few] % 4)  # kernels, threads, libraries
+    limit = address_space() + int(most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    model.fit(X, y)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
