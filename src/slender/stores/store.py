@@ -222,9 +222,9 @@ class RowStore:
             yield self._reader().read(lo, hi)
 
     def _reader(self) -> ChunkedRows:
-        """Reads rows as they are stored, and keeps the last chunks for the next slice."""
+        """Reads rows as they are stored, and keeps the last chunk for the next slice."""
         if self._chunked is None:
-            self._chunked = ChunkedRows(self.files, keep=0)
+            self._chunked = ChunkedRows(self.files)
         return self._chunked
 
     def __getitem__(self, rows: Any) -> Any:
