@@ -187,3 +187,21 @@ def test_the_figures_in_the_readme_are_measured():
     assert figures
     for figure in figures:
         assert f"**{figure}**" in measured, figure
+
+
+def test_the_commands_that_redraw_figures_run(tmp_path, monkeypatch, slender):
+    """Of docs/reproduce.md: every name is known, and the examples run at a small setting."""
+    from slender.lab.reproduce.catalogue import EXPERIMENTS, experiment
+
+    page = (ROOT / "docs" / "reproduce.md").read_text()
+    words = re.findall(r"^\|.*?`slender reproduce ([a-z0-9-]+)", page, flags=re.MULTILINE)
+    assert {experiment(word) for word in words} == set(EXPERIMENTS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLENDER_DATA", raising=False)
+    lines = re.findall(r"^slender (reproduce [^#\n]+)", page, flags=re.MULTILINE)
+    for line in lines:
+        if "--all" not in line:  # every one of them runs in tests/test_reproduce.py
+            code, out, err = slender(*line.split(), "--scale", "tiny")
+            assert (code, err) == (0, ""), err
+            assert "--list" in line or "claims hold" in out
+    assert len(lines) == 5

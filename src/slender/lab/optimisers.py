@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..curvature import CURVATURES
 from ..estimators.validation import check_choice, check_positive
 from ..labels import ClassIndex
 from ..losses import MARGIN_LOSSES, MULTICLASS_LOSSES, fit_for, peaked_at_zero
@@ -56,7 +57,7 @@ class Options:
         None: all.
     prior : {"empirical", "uniform"} or None
         With drawn negatives, which class frequencies the scores assume.  None: empirical.
-    rank, hessian_samples, damping
+    curvature, rank, hessian_samples, damping
         As in SLNDClassifier.  For slnd.
     """
 
@@ -70,6 +71,7 @@ class Options:
     loss: str | None = None
     negatives: float | str | None = None
     prior: str | None = None
+    curvature: str | None = None
     rank: int | None = None
     hessian_samples: int | None = None
     damping: float | None = None
@@ -87,6 +89,8 @@ class Options:
             check_choice("loss", self.loss, fit_for(peaked_at_zero, MARGIN_LOSSES))
         if self.prior is not None:
             check_choice("prior", self.prior, ("empirical", "uniform"))
+        if self.curvature is not None:
+            check_choice("curvature", self.curvature, tuple(CURVATURES))
 
     def given(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -203,7 +207,7 @@ OPTIMISERS: dict[str, dict[str, Optimiser]] = {
         "logistic": Optimiser(
             "slnd",
             LOGISTIC,
-            (*ROW_BY_ROW[1:], "loss", "rank", "hessian_samples", "damping"),
+            (*ROW_BY_ROW[1:], "loss", "curvature", "rank", "hessian_samples", "damping"),
             {},
             {"loss": LOGISTIC.loss, "fit_intercept": False},
             plain=False,

@@ -57,12 +57,13 @@ def cut_below(ax: Any, best: float, span: float) -> None:
     ax.set_ylim(max(low, best - span), high)
 
 
-def legend(figure: Any, axes: Any, columns: int = 4, **style: Any) -> None:
-    """Above the panels, where it hides no line; each label once."""
+def legend(
+    figure: Any, axes: Any, columns: int = 4, place: str = "outside upper center", **style: Any
+) -> None:
+    """Above the panels, or where it is told, but never over a line; each label once."""
     lines: dict[str, Any] = {}
     for ax in axes.flat:
         handles, labels = ax.get_legend_handles_labels()
         lines |= dict(zip(labels, handles, strict=True))
     columns = min(columns, len(lines))
-    place = "outside upper center"
     figure.legend(lines.values(), lines, loc=place, ncols=columns, frameon=False, **style)
