@@ -174,7 +174,7 @@ def test_without_a_seed_the_random_numbers_are_those_of_the_first_call(tmp_path,
 
 
 def test_a_short_fit_writes_nothing(tmp_path):
-    LogisticClassifier(checkpoint=tmp_path / "saved").fit(X, y)
+    LogisticClassifier(checkpoint=tmp_path / "saved", checkpoint_every=1e6).fit(X, y)
     assert not saved_in(tmp_path / "saved")
 
 

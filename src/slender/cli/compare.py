@@ -1,7 +1,5 @@
 """slender compare: optimisers x data sets x seeds; with --sizes, x numbers of training rows."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +12,7 @@ from .live import progress_of_comparison
 from .logs import check_log, log_beside, logged
 from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
 from .output import check_outputs, check_plot, say, show, write_json
-from .resuming import FITS
+from .resuming import forget_fits, ledger_in
 
 FIT = ("dataset", "size", "opt", "obj", "seed", "step")  # of a record in the log
 
@@ -117,7 +115,7 @@ def compare(
     )
     for reason in reasons:
         say(f"left out: {reason}")
-    with _ledger_in(checkpoint, json) as ledger:
+    with ledger_in(checkpoint, json) as ledger:
         results = _carry_out(plan, ledger, log, resume, quiet)
     if plot is not None:
         _plot(results, plot)
@@ -127,9 +125,7 @@ def compare(
     if not quiet and json != "-":
         show(*report(results))
     if checkpoint is not None:
-        (checkpoint / FITS).unlink(missing_ok=True)
-        if not any(checkpoint.iterdir()):
-            checkpoint.rmdir()
+        forget_fits(checkpoint)
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -190,22 +186,6 @@ def _rates(text: str) -> Any:
 
 
 # -- the work --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _ledger_in(folder: Path | None, json: str | None) -> Iterator[str | None]:
-    """The file that fits are kept in as they are made."""
-    if folder is None:
-        yield None if json == "-" else json
-        return
-    from ..storage import FileError, check_writable, owned, remove_stale
-
-    with owned(folder, "comparison"):
-        remove_stale(folder)
-        if not (folder / FITS).exists() and any(folder.iterdir()):
-            raise FileError(f"{folder}: holds other files; choose a new folder, or an empty one")
-        check_writable(folder / FITS)
-        yield str(folder / FITS)
 
 
 def _carry_out(
