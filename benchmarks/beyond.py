@@ -128,13 +128,14 @@ def main(
     ]
     title = f"{n:,} × {d:,} float16, {C:,} classes, {shards} files, not in the system's cache"
     most = max(run["allocated_bytes"] for run in runs["files"])
-    command.show(
+    benchmark = command.Benchmark("beyond", json_file, quick)
+    benchmark.tell(
         command.table(title, ("work", "seconds"), lines, left=1),
         f"the pass over the files takes {ranged(found['ratio'])} times the slower of the two, and "
         f"{most / 1e6:,.0f} MB beside the system's cache",
         *machine.disturbed("beyond", found["others"]),
     )
-    command.Benchmark("beyond", json_file, quick).save(found)
+    benchmark.save(found)
 
 
 if __name__ == "__main__":

@@ -100,12 +100,15 @@ def main(
         return {"curves": compare(dataset, 1 if quick else seeds, say)}
 
     made = command.Benchmark("shuffle", json_file, quick=quick, resume=resume)
-    results = made.over(datasets, {"seeds": seeds}, work)
+    made.over(datasets, {"seeds": seeds}, work, summary=summary)
+
+
+def summary(results: dict[str, dict[str, Any]]) -> list[Any]:
     passes = (f"pass {k}" for k in SHOWN)
     columns = ("data set", "estimator", "rows", "buffer", "chunks in it", *passes, "above")
     rows = [line for name, result in results.items() for line in _lines(name, result["curves"])]
     title = "exact objective, and how far the last one is above that of a full shuffle"
-    command.show(command.table(title, columns, rows, left=4))
+    return [command.table(title, columns, rows, left=4)]
 
 
 def _lines(name: str, curves: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:

@@ -43,6 +43,7 @@ SECTIONS = (
     Section("Thousands of classes, many cores", ("classes", "cores", "nasty")),
     Section("The SVM and the published optimisers", ("svm", "compare", "native")),
     Section("Low rank: the trace norm", ("tracenorm", "tracenorm --path")),
+    Section("Rows that do not fit", ("beyond", "shuffle")),
     Section("Rows as codes", ("products", "compressed", "semipq")),
     Section("From images to vectors", ("fisher",)),
     Section(

@@ -12,6 +12,7 @@ ORDER = [
     "notices",  # warnings
     "extras",  # packages that only some functions need
     "storage",  # files in general
+    "callbacks",  # records of a fit, kept elsewhere
     "kernels",  # compiled, and kept on disk
     "overloads",  # how kernels call methods
     "krylov",  # eigenpairs by products

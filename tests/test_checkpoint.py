@@ -383,6 +383,14 @@ def test_a_model_file_does_not_tell_where_checkpoints_were(tmp_path):
     assert b"checkpoint" not in (tmp_path / "model").read_bytes()
 
 
+def test_another_number_of_threads_is_a_warning(begun, monkeypatch):
+    _, settings = begun
+    monkeypatch.setattr(module, "num_threads", lambda: 77)
+    with pytest.warns(match="now there are 77: the result may differ by rounding errors"):
+        model = LogisticClassifier(**settings).fit(X, y)
+    assert model.gap_ <= model.tol * model.objective_
+
+
 def test_what_is_continued_is_logged(begun, caplog):
     _, settings = begun
     with caplog.at_level(logging.INFO, "slender"):

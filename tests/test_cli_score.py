@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics
 
 from slender import LaRankClassifier, LogisticClassifier, SLNDClassifier, save_model
-from slender.cli.evaluation import evaluate
+from slender.lab.evaluation import evaluate
 
 rng = np.random.default_rng(0)
 CODES = np.arange(180) % 6
@@ -69,7 +69,7 @@ def test_two_classes(scored):
 
 @pytest.mark.parametrize("bytes_at_once", [2**28, 3000])
 def test_several_labels_a_row(scored, slender, monkeypatch, bytes_at_once):
-    monkeypatch.setattr("slender.cli.evaluation.SCORES_BYTES", bytes_at_once)
+    monkeypatch.setattr("slender.lab.evaluation.SCORES_BYTES", bytes_at_once)
     model = SLNDClassifier(passes=1, random_state=0).fit(X, SEVERAL)
     predicted, scores = model.predict(X), model.decision_function(X)
     found = scored(model, SEVERAL, "--per-class")

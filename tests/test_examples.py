@@ -88,3 +88,9 @@ def test_clip_benchmark_probe(run, folder):
     assert 0.5 < results["lp_acc1"] <= results["lp_acc5"] <= 1
     assert 1e-6 * 0.999 <= results["weight_decay"] <= 1e2 * 1.001
     assert json.loads(run("clip_benchmark_probe.py", folder).splitlines()[-1])["lp_acc5"] is None
+
+
+def test_cluster(run):
+    printed = run("cluster.py")
+    assert "2 workers, 8 chunks" in printed
+    assert float(re.search(r"top-1 (\S+)", printed)[1]) > 0.9

@@ -16,6 +16,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from slender import LinearProbe, LogisticClassifier, load_model, save_model
+from slender.data import Examples
 from slender.datasets import planted
 from slender.estimators.choice import best_of
 from slender.estimators.probe import turned
@@ -368,7 +369,8 @@ def test_temperature_lowers_the_log_loss_of_held_out_rows(data):
 def test_scores_of_any_scale_have_their_temperature(data, scale):
     """It is the scale itself, times that of the scores as they were; no bound cuts it."""
     model = LogisticClassifier(0.1).fit(data.X_train, data.y_train)
-    held_out = as_rows(data.X_test), data.y_test.astype(np.int32)
+    y = data.y_test.astype(np.int32)
+    held_out = Examples(as_rows(data.X_test), y, np.ones(len(y)))
     one = temperature(held_out, model.coef_, model.intercept_)
     other = temperature(held_out, scale * model.coef_, scale * model.intercept_)
     assert other == pytest.approx(scale * one, rel=0.01)

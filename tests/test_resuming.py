@@ -182,7 +182,7 @@ def test_other_compressions_are_refused(halted, slender):
         assert (code, out, err.count("\n")) == (2, "", 1)
         return err
 
-    assert "kept: holds a compression with random_state=0, now random_state=1" in said("--seed", 1)
+    assert "kept: holds a compression with --seed 0, now --seed 1" in said("--seed", 1)
     np.save("X.npy", X[:500])
     assert "of other rows (600 x 8 there, 500 x 8 here)" in said()
     np.save("X.npy", X)

@@ -14,6 +14,7 @@ _HOME = {  # public name -> the module it is in
     **{name: estimator.module for name, estimator in ESTIMATORS.items()},
     "CompressedMatrix": "compress.matrix",
     "FisherVectorizer": "features.fisher",
+    "on_workers": "data.dask",
     "ProductQuantizer": "compress.quantizer",
     "RowStore": "stores.store",
     "UnitRows": "estimators.preprocessing",
@@ -28,6 +29,7 @@ __all__ = [*sorted(_HOME), "__version__"]  # noqa: PLE0604
 if TYPE_CHECKING:
     from .compress.matrix import CompressedMatrix as CompressedMatrix
     from .compress.quantizer import ProductQuantizer as ProductQuantizer
+    from .data.dask import on_workers as on_workers
     from .estimators.bcfw import BCFWClassifier as BCFWClassifier
     from .estimators.gd import GDClassifier as GDClassifier
     from .estimators.larank import LaRankClassifier as LaRankClassifier

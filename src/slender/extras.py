@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # module -> what to install, where the names differ
-PACKAGES = {"PIL": "pillow", "faiss": "faiss-cpu"}
+PACKAGES = {"PIL": "pillow", "faiss": "faiss-cpu", "distributed": "dask[distributed]"}
 STORAGE = ("h5py", "pyarrow", "zarr")  # the extra that brings several
 
 

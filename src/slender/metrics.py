@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .data import Examples, Part, Pass
-from .rows import Rows
 
 TOP = 5
 BINS = 15  # of confidence, as usual
@@ -62,19 +61,14 @@ class MetricsPass(Pass[Counts]):
 
 
 def measure(
-    rows: Rows,
-    class_index: NDArray[np.int32],
-    W: NDArray[Any],
-    b: NDArray[Any],
-    temperature: float = 1.0,
+    examples: Examples, W: NDArray[Any], b: NDArray[Any], temperature: float = 1.0
 ) -> dict[str, float]:
     """top1, top5 (from five classes on), mean_per_class and log_loss of softmax(W x + b).
 
-    With the standard errors of top1 and log_loss, as means over these rows.
+    With the standard errors of top1 and log_loss, as means over these rows; all count the same.
     """
-    n = rows.shape[0]
-    judged = MetricsPass(np.ascontiguousarray(W.T), b, temperature)
-    sums = Examples(rows, class_index, np.ones(n)).reduce(judged)
+    n = len(examples.y)
+    sums = examples.reduce(MetricsPass(np.ascontiguousarray(W.T), b, temperature))
     top1, log_loss = float(sums.hits.sum() / n), sums.loss / n
     variance = sums.squared_loss / n - log_loss**2
     seen = sums.rows > 0
@@ -97,12 +91,20 @@ def _log_losses(S: NDArray[Any], own: NDArray[Any], temperature: float) -> NDArr
     return (np.log(normaliser) + (largest - own) * scale)[:, 0].astype(np.float64)
 
 
+def reliability(
+    confidence: NDArray[Any], right: NDArray[Any], bins: int = BINS
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Rows, the sum of their confidence and the number of right answers, in bins of confidence."""
+    place = np.minimum((confidence * bins).astype(np.intp), bins - 1)
+    sums = (np.bincount(place, of, minlength=bins) for of in (confidence, right))
+    return np.bincount(place, minlength=bins), *sums  # type: ignore[return-value]
+
+
 def calibration_error(confidence: NDArray[Any], right: NDArray[Any], bins: int = BINS) -> float:
     """The expected calibration error: how far confidence lies from the share that is right.
 
     Rows are put into bins by the probability of their predicted class; in each bin the mean
     confidence is held against the share of right answers, and the bins are weighed by their rows.
     """
-    place = np.minimum((confidence * bins).astype(np.intp), bins - 1)
-    excess = np.bincount(place, confidence - right, minlength=bins)
-    return float(np.abs(excess).sum() / len(confidence))
+    _, expected, found = reliability(confidence, right, bins)
+    return float(np.abs(expected - found).sum() / len(confidence))

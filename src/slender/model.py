@@ -11,6 +11,7 @@ No pickle.  The document is stored in the `__metadata__` of the file under FORMA
     strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_); the dtype
                 only says if they are objects, the width is that of the longest string
     values      name -> number, flag or list (n_features_in_, n_iter_, multilabel_, trace_, ...)
+    command_line  the words of the command that fitted the model; empty if none did
 
 A pipeline of two steps, an encoder of images and a classifier of its vectors, is the classifier's
 document with one more entry; the encoder's tensors are those whose names begin with "features.":
@@ -22,7 +23,7 @@ checksum is not trusted: the parts of a file are checked for consistency too.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,10 @@ NOT_SAVED = ("callbacks", "checkpoint", "checkpoint_every", "models_")
 Arrays = dict[str, NDArray[Any]]
 
 
-def save_model(model: Any, path: PathLike) -> None:
+def save_model(model: Any, path: PathLike, command_line: Sequence[str] = ()) -> None:
     """Write a fitted estimator to one file; a failure leaves no partial file.
+
+    `command_line` are the words of the command that fitted it, for whoever wants to do so again.
 
     The model may also be a scikit-learn Pipeline of two steps: FisherVectorizer or OnnxEncoder,
     then a classifier.
@@ -72,6 +75,7 @@ def save_model(model: Any, path: PathLike) -> None:
     except ValueError as error:
         raise FileError(f"{path}: this model cannot be saved: {error}") from error
     document, arrays = _describe(classifier)
+    document["command_line"] = list(command_line)
     if inner is not None:
         document["version"] = VERSION
         document["pipeline"] = {"steps": [step for step, _ in model.steps], **inner}

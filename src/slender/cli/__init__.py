@@ -28,9 +28,10 @@ from .extract import BY_FEATURES, extract
 from .fit import BY_METHOD, fit
 from .info import info
 from .interrupts import Interrupted, end_processes
-from .output import say
+from .output import WORDS, say
 from .path import BY_PENALTY, path
 from .predict import predict
+from .report import report
 from .reproduce import reproduce
 from .run import run
 from .score import score
@@ -55,6 +56,7 @@ EXAMPLES: dict[Command, str] = {
     compress: "slender compress X.npy --dsq 16 --out X.pq",
     run: "slender run --dataset mnist --opt bcfw --lam 0.01 --batch-size 256 --passes 5",
     compare: "slender compare --dataset digits --opt sgd,bcfw --obj svm --seeds 3 --plot c.png",
+    report: "slender report model --data X_test.npy --data-y y_test.npy --out report.html",
     reproduce: "slender reproduce slnd-fig3 --out reproduced",
     datasets: "slender datasets get mnist --data-dir data",
     export: "slender export model --to onnx --out model.onnx",
@@ -126,6 +128,7 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a command line."""
     kept, options = "nothing was written", {}
+    WORDS.set(tuple(arguments))
     with warnings.catch_warnings():
         try:
             app = _app(arguments)

@@ -9,9 +9,10 @@ import typer
 
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .interrupts import Interrupted, interruptible
+from .live import progress_of_comparison
+from .logs import check_log, log_beside, logged
 from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
 from .output import check_outputs, check_plot, columns, say, show, write_json
-from .progress import progress_of_fits
 from .resuming import FITS
 
 COLUMNS = {  # heading -> name in a row of the summary, format
@@ -24,6 +25,7 @@ COLUMNS = {  # heading -> name in a row of the summary, format
     "seconds": ("seconds", ".3f"),
     "passes": ("passes", "g"),
 }
+FIT = ("dataset", "size", "opt", "obj", "seed", "step")  # of a record in the log
 SIZES = {
     "rows": ("size", ",d"),
     "seconds": ("seconds", ".3f"),
@@ -75,6 +77,14 @@ def compare(
         ),
     ] = False,
     json: Json = None,
+    log: Annotated[
+        str | None,
+        of_output(
+            "--log",
+            metavar="FILE.jsonl",
+            help="Keep each record as it comes.  If not given: beside the file of --json.",
+        ),
+    ] = None,
     plot: Plot = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -86,6 +96,8 @@ def compare(
     are means over the seeds.
     """
     check_outputs(json, plot)
+    log = log_beside(log, json)
+    check_log(log, json, plot, only_lines=True)
     check_plot(plot)
     from ..lab import comparison
     from ..lab.optimisers import Options
@@ -122,7 +134,7 @@ def compare(
     for reason in reasons:
         say(f"left out: {reason}")
     with _ledger_in(checkpoint, json) as ledger:
-        results = _carry_out(plan, ledger, resume, quiet)
+        results = _carry_out(plan, ledger, log, resume, quiet)
     if plot is not None:
         _plot(results, plot)
     write_json(results, json)
@@ -212,7 +224,9 @@ def _ledger_in(folder: Path | None, json: str | None) -> Iterator[str | None]:
         yield str(folder / FITS)
 
 
-def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[str, Any]:
+def _carry_out(
+    plan: Any, json: str | None, log: str | None, resume: bool, quiet: bool
+) -> dict[str, Any]:
     from ..lab.comparison import ASKED
     from ..lab.comparison import compare as carry_out
     from ..lab.ledger import Ledger, checksum
@@ -232,14 +246,19 @@ def _carry_out(plan: Any, json: str | None, resume: bool, quiet: bool) -> dict[s
         write_json(document(fits), json)
 
     ledger = Ledger(ASKED, _earlier(json, resume), save)
-    with progress_of_fits("compare", plan.fits, quiet) as advance:
+    keep = logged(log, append=resume)
+    with progress_of_comparison(plan.fits, quiet) as advance:
 
         def watch(event: Any) -> None:
             if "reason" in event:
                 where = event["dataset"] + (f", {event['size']:,} rows" if event["size"] else "")
                 say(f"{event['opt'] or 'every optimiser'} left out on {where}: {event['reason']}")
-            else:
-                advance(event, None)
+                return
+            if event["record"] is not None and not event["ended"]:
+                whose = {name: event[name] for name in FIT}
+                for call in keep:
+                    call({**whose, **event["record"]})
+            advance(event, None)
 
         try:
             outcome = interruptible(lambda: carry_out(plan, ledger, watch))

@@ -55,8 +55,8 @@ def _one(name: str, data: Any, folder: Path, quiet: bool) -> dict[str, Any]:
 
     from ..estimators.slnd import SLNDClassifier
     from ..files import read_dataset
+    from ..lab.evaluation import evaluate
     from ..model import load_model, save_model
-    from .evaluation import evaluate
 
     for part, array in data._asdict().items():
         np.save(folder / f"{part}.npy", array)

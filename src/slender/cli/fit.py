@@ -6,22 +6,27 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import METHODS
+from .cluster import spread
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
+from .logs import check_log, logged
 from .options import (
+    Cluster,
     Data,
     Json,
     Key,
     Label,
+    Log,
     ModelOut,
     Quiet,
     Threads,
     ValY,
+    Workers,
     of_data,
     read_data,
     read_val,
 )
-from .output import check_outputs, facts, relative_gap, show, write_json
+from .output import check_outputs, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
 from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
@@ -49,6 +54,8 @@ def fit(
             "encoder in a folder of slender extract.",
         ),
     ] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
     method: Annotated[
         str, typer.Option(help="Chooses the estimator.", rich_help_panel="Method")
     ] = BY_METHOD.default,
@@ -56,11 +63,13 @@ def fit(
     out: ModelOut,
     resume: Resume = False,
     json: Json = None,
+    log: Log = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a linear classifier and write it to a model file."""
     check_outputs(out, json)
+    check_log(log, out, json)
     folder = check_resume(settings.get("checkpoint"), resume)
     model = METHODS[method].load()(**settings)
 
@@ -80,20 +89,21 @@ def fit(
                 "--features takes a folder of images, whose folders are the labels; remove other "
                 "files and names"
             )
-        folder = Path(X[0])
-        encoder = fitted_encoder(features, folder, settings["random_state"], quiet)
-        images = read_images(encoder, folder, quiet)
-        data, skipped = with_classes(images, folder), images.skipped
+        photos = Path(X[0])
+        encoder = fitted_encoder(features, photos, settings["random_state"], quiet)
+        images = read_images(encoder, photos, quiet)
+        data, skipped = with_classes(images, photos), images.skipped
         watched = None
         if val is not None:
             watched = with_classes(read_images(encoder, Path(val), quiet), Path(val))
     ending = Ending()
-    with _bar(f"fit {method}", model, quiet) as advance:
+    with spread(data[0], cluster, workers) as rows, _bar(f"fit {method}", model, quiet) as advance:
+        given, calls = (rows, data[1]), [advance, *logged(log), ending]
         try:
-            interruptible(lambda: fit_watched(model, data, watched, [advance, ending]), ending)
+            interruptible(lambda: fit_watched(model, given, watched, calls), ending)
         except KeyboardInterrupt:
             raise left_with(folder) from None
-    save_model(_whole(encoder, model), out)
+    save_model(_whole(encoder, model), out, command_line())
     results = {
         "command": "fit",
         "model": str(out),
@@ -132,7 +142,7 @@ def _whole(encoder: Any, model: Any) -> Any:
 
 def fit_watched(model: Any, data: Any, watched: Any = None, callbacks: Any = ()) -> Any:
     """Fit with callbacks that see the pass and, where asked, its scores on other rows."""
-    from .evaluation import Watch
+    from ..lab.evaluation import Watch
 
     watch = [] if watched is None else [Watch(model, *watched)]
     model.set_params(callbacks=[*watch, *callbacks])

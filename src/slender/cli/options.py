@@ -39,6 +39,14 @@ Json = Annotated[
 Plot = Annotated[
     Path | None, of_output(help="Write a figure: .png, .pdf or .svg (needs matplotlib).")
 ]
+Log = Annotated[
+    str | None,
+    of_output(
+        "--log",
+        metavar="WHERE",
+        help="Keep each record as it comes: FILE.jsonl, tensorboard:FOLDER, wandb or mlflow.",
+    ),
+]
 Quiet = Annotated[bool, of_output("--quiet", "-q", help="Print no summary and no progress.")]
 
 
@@ -67,6 +75,16 @@ Threads = Annotated[
         callback=_use_threads,
         help="Number of threads.  If not given: SLENDER_NUM_THREADS, or one for each core.",
     ),
+]
+
+
+Cluster = Annotated[
+    str | None,
+    of_data(metavar="ADDRESS", help="Fit on this Dask cluster: its scheduler, tcp://host:8786."),
+]
+Workers = Annotated[
+    int | None,
+    of_data(help="Fit on so many processes of this machine, which share its cores."),
 ]
 
 

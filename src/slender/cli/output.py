@@ -5,10 +5,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
 WIDE = 160  # columns at least: a terminal folds a line, but a table's cells would be cut
+# The words of the command that runs, which results keep: how to get them again.
+WORDS: ContextVar[tuple[str, ...]] = ContextVar("WORDS", default=())
 Columns = Mapping[str, tuple[str, str]]  # heading -> name in a row, format
 
 
@@ -16,6 +19,11 @@ def say(message: str) -> None:
     """One line on stderr."""
     sys.stderr.write(f"slender: {' '.join(message.split())}\n")
     sys.stderr.flush()
+
+
+def command_line() -> list[str]:
+    """The command that runs, as its user typed it; empty where a function is called directly."""
+    return ["slender", *WORDS.get()] if WORDS.get() else []
 
 
 @contextmanager
@@ -66,7 +74,7 @@ def write_json(
         return
     from ..lab.documents import as_json, save
 
-    text = as_json(results, inputs)
+    text = as_json({**results, "command_line": command_line()}, inputs)
     if name == "-":
         with standard_output() as out:
             out.write(text)

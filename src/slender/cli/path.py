@@ -6,22 +6,27 @@ from typing import Annotated, Any
 import typer
 
 from ..registry import PROBES
+from .cluster import spread
 from .interrupts import Ending, Interrupted, interruptible
+from .logs import check_log, logged
 from .options import (
+    Cluster,
     Data,
     Json,
     Key,
     Label,
+    Log,
     ModelOut,
     Plot,
     Quiet,
     Threads,
     ValY,
+    Workers,
     of_data,
     read_data,
     read_val,
 )
-from .output import check_outputs, check_plot, facts, relative_gap, show, write_json
+from .output import check_outputs, check_plot, command_line, facts, relative_gap, show, write_json
 from .progress import Bar, progress_of_path
 from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
@@ -66,6 +71,8 @@ def path(
         int | None,
         of_data(help="Number of folds of a cross-validation, instead."),
     ] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
     penalty: Annotated[
         str, typer.Option(help="Chooses the probe.", rich_help_panel="Penalty")
     ] = BY_PENALTY.default,
@@ -74,6 +81,7 @@ def path(
     plot: Plot = None,
     resume: Resume = False,
     json: Json = None,
+    log: Log = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -83,6 +91,7 @@ def path(
     is scored once, at the end.
     """
     check_outputs(out, json, plot)
+    check_log(log, out, json, plot)
     check_plot(plot)
     folder = check_resume(settings.get("checkpoint"), resume)
     for name in ("lambda1", "lambda2"):
@@ -101,10 +110,10 @@ def path(
     test = _test_part(X, names)
     model = PROBES[penalty].load()(validation=held_out, **settings)
     ending = Ending()
-    with _bar(model, penalty, quiet) as advance:
-        model.set_params(callbacks=[advance, ending])
+    with spread(data[0], cluster, workers) as rows, _bar(model, penalty, quiet) as advance:
+        model.set_params(callbacks=[advance, *logged(log), ending])
         try:
-            interruptible(lambda: model.fit(*data), ending)
+            interruptible(lambda: model.fit(rows, data[1]), ending)
         except KeyboardInterrupt:
             raise left_with(folder) from None
         model.set_params(callbacks=None)
@@ -139,7 +148,7 @@ def path(
     if plot is not None:
         plot_chosen(model, plot)
     write_json(results, json, inputs)
-    save_model(model, out)
+    save_model(model, out, command_line())
     if not quiet and json != "-":
         show(_table(results), "", facts(_lines(results)))
     if ending.ended:
@@ -213,7 +222,7 @@ def _row(record: dict[str, float]) -> dict[str, Any]:
 
 
 def _score(model: Any, test: Any) -> dict[str, Any]:
-    from .evaluation import evaluate
+    from ..lab.evaluation import evaluate
 
     scores = evaluate(model, *test)
     return {

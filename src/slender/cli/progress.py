@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -66,10 +66,28 @@ def progress_of_fits(title: str, n: int, quiet: bool) -> Bar:
     """For the n fits of a comparison."""
 
     def step(event: Any) -> tuple[float | None, str]:
-        done = event["done"]
-        return done, f"{done}/{n} fits  {event['what']}: {event['text']}"
+        done, record = event["done"], event["record"]
+        text = "done" if event["ended"] else "starts" if record is None else figures_of(record)
+        return done, f"{done}/{n} fits  {name_of(event)} seed {event['seed']}: {text}"
 
     return _bar(title, n, f"0/{n} fits", step, quiet)
+
+
+def name_of(event: Mapping[str, Any]) -> str:
+    """Who fits, and to what."""
+    rows = "" if event["size"] is None else f" {event['size']:,} rows"
+    return f"{event['dataset']}{rows} {event['opt']} {event['obj']}"
+
+
+def figures_of(record: Mapping[str, Any]) -> str:
+    """An entry of a curve in one line."""
+    gap = "" if record["gap"] is None else f"  gap {record['gap']:.1e}"
+    value = record.get("exact", record["objective"])
+    objective = math.inf if value is None else value
+    return (
+        f"pass {record['passes']:.0f}  {record['seconds']:.3g} s  objective {objective:.5g}{gap}  "
+        f"validation {record['validation_accuracy']:.4f}"
+    )
 
 
 def progress_of_experiments(title: str, n: int, quiet: bool) -> Bar:

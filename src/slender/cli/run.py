@@ -7,7 +7,8 @@ import typer
 
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess
 from .interrupts import Ending, Interrupted, interruptible
-from .options import Json, Key, Label, Plot, Quiet, Threads, of_data
+from .logs import check_log, log_beside, logged
+from .options import Json, Key, Label, Log, Plot, Quiet, Threads, of_data
 from .output import cell, check_outputs, check_plot, show, write_json
 from .progress import progress_of_passes
 
@@ -48,6 +49,7 @@ def run(
         typer.Option("--exact", help="Also compute the exact objective after each pass."),
     ] = False,
     json: Json = None,
+    log: Log = None,
     plot: Plot = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -58,6 +60,8 @@ def run(
     fit after the pass that is running.  An option that the optimiser does not use is an error.
     """
     check_outputs(json, plot)
+    log = log_beside(log, json)
+    check_log(log, json, plot)
     check_plot(plot)
     from ..files import Names
     from ..lab.experiment import describe, experiment
@@ -81,12 +85,15 @@ def run(
     fit: dict[str, Any] = {"command": "run", "dataset": dataset, "preprocess": preprocess}
     fit |= {"compression": compression, **describe(split, opt, chosen, options, seed)}
     ending, table = Ending(), Table(_heading(fit))
+    keep = logged(log)
     for_people = not quiet and json != "-"
     with progress_of_passes(f"{opt} on {dataset}", options.passes, quiet or for_people) as advance:
 
         def watch(entry: dict[str, float | None]) -> bool:
             stop = ending(entry, None)  # before anyone can see the pass, and press Ctrl-C
             advance(entry, None)
+            for call in keep:
+                call(entry)
             if for_people:
                 table.add(entry)
             return stop

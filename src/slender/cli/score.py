@@ -56,9 +56,9 @@ def score(
     check_outputs(json, confusion)
 
     from ..files import Names
+    from ..lab.evaluation import evaluate, figures
     from ..lab.provenance import data_of
     from ..model import load_model, parts_of
-    from .evaluation import evaluate
 
     encoder, fitted = parts_of(load_model(model))
     if encoder is None:
@@ -70,7 +70,7 @@ def score(
     else:
         rows, labels = with_classes(read_images(encoder, Path(X[0]), quiet), Path(X[0]))
     scores = evaluate(fitted, rows, labels)
-    found, by_class = _figures(fitted, rows, labels, scores)
+    found, by_class = figures(fitted, rows, labels, scores)
     results: dict[str, Any] = {
         "command": "score",
         "model": str(model),
@@ -96,42 +96,11 @@ def score(
     show(facts(lines), *([columns(by_class, PER_CLASS)] if per_class else []))
 
 
-def _figures(
-    model: Any, X: Any, y: Any, scores: Any
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Of all rows, and of each class; None where there is none."""
-    import numpy as np
-
-    from .evaluation import average_precision, calibration, known_mean
-
-    found = {
-        "accuracy": scores.accuracy,  # what the estimator's `score` says
-        "top1": scores.top1,
-        "top5": scores.top5,
-        "mean_per_class": scores.mean_per_class,
-        "ece": calibration(model, X, y),
-    }
-    each = {"recall": scores.recall, "precision": scores.precision}
-    if model.multilabel_:
-        each["average_precision"] = average_precision(model, X, y)
-        found["mean_average_precision"] = known_mean(each["average_precision"])
-        found |= {"f1_micro": scores.f1_micro, "f1_macro": scores.f1_macro}
-    by_class = [
-        {
-            "class": name,
-            **{figure: None if np.isnan(of[c]) else float(of[c]) for figure, of in each.items()},
-            "support": int(scores.support[c]),
-        }
-        for c, name in enumerate(model.classes_.tolist())
-    ]
-    return found, by_class
-
-
 def _write_confusion(path: Path, model: Any, X: Any, y: Any) -> None:
     import numpy as np
 
+    from ..lab.evaluation import confusion
     from ..storage import write_whole
-    from .evaluation import confusion
 
     counts, classes = confusion(model, X, y), model.classes_.tolist()
     content = io.BytesIO()

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
+from ..data.dask import Call, by_blocks, is_dask
 from ..estimators.validation import check_block, check_positive, generator, read_rows
 from ..extras import need
 from ..rows import DenseBlock, Rows
@@ -62,6 +63,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    distributed: ClassVar[bool] = True  # codebooks are learned from a sample of the rows
+
     codebooks_: NDArray[np.float32]
     n_features_in_: int
 
@@ -110,7 +113,15 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def encode(self, X: Any, progress: Callable[[int], object] | None = None) -> CompressedMatrix:
-        """The codes of X, block by block; `progress(rows done)` is called after each block."""
+        """The codes of X, block by block; `progress(rows done)` is called after each block.
+
+        Those of a Dask array are computed where its blocks are; only the codes come here.
+        """
+        if is_dask(X):
+            check_is_fitted(self)
+            _check_n_features(self, X, reset=False)
+            numbers = by_blocks(X, Call(self, "_codes"), len(self.codebooks_), np.uint8)
+            return CompressedMatrix(numbers.compute(), self.codebooks_)
         rows = self._read(X)
         codes = np.empty((rows.shape[0], len(self.codebooks_)), np.uint8)
         done = 0
@@ -118,6 +129,9 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             codes[done : done + len(block)] = block
             done += len(block)
         return CompressedMatrix(codes, self.codebooks_)
+
+    def _codes(self, X: Any) -> NDArray[np.uint8]:
+        return np.asarray(self.encode(X).codes)
 
     def encode_to(
         self, X: Any, path: PathLike, progress: Callable[[int], object] | None = None

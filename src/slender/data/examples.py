@@ -5,7 +5,8 @@
 A pass p has settings and no data, so that it can be sent to where the examples are.  There it makes
 empty sums, `p.start(d, dtype)`, and adds one block of examples after the other to them,
 `p.add(sums, part)`; the sums of several threads are joined by +=.  Threads, the merging of sums and
-the count of how often the rows were read are handled here, not in a pass.
+the count of how often the rows were read are handled here, not in a pass.  `Examples` are on this
+machine; `examples_of(rows, y, w)` are wherever the rows are.
 
 One gradient (C, d) per thread may need more memory than there is (ten thousand classes).  Then all
 threads add to the same gradient, each to its own classes, from the residuals of a larger block that
@@ -15,12 +16,12 @@ they have computed together.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import Block, Rows, SubsetRows, map_blocks, one_blas_thread
+from ..rows import Block, DenseRows, Rows, map_blocks, one_blas_thread, some_of
 from ..rows.cores import num_threads
 from ..rows.threads import PARTS_A_THREAD, each_part
 
@@ -57,8 +58,20 @@ class Arrays:
         return self
 
 
+def bytes_of(attributes: dict[str, Any]) -> int:
+    """The size of the arrays among them."""
+    return sum(int(getattr(value, "nbytes", 0)) for value in attributes.values())
+
+
 class Pass(ABC, Generic[Sums]):
     """What one reading of the examples adds up."""
+
+    needs_sizes: ClassVar[bool] = False  # does it read the column "sizes", the norms of the rows,
+    writes_sizes: ClassVar[bool] = False  # or compute it?
+
+    def __sizeof__(self) -> int:
+        """What it takes to send: a cluster plans by that."""
+        return bytes_of(vars(self))
 
     @property
     def readings(self) -> float:
@@ -130,21 +143,27 @@ class Examples:
     w: NDArray[np.float64]  # (n,)
     columns: dict[str, NDArray[Any]] = field(default_factory=dict)  # of length n, each
     read: Readings = field(default_factory=Readings)
+    first: int = 0  # the number of the first row, and
+    parts: int = 1  # into how many parts all rows are divided, if these are one of them
 
     def reduce(self, p: Pass[Sums]) -> Sums:
         """The sums of a pass over all examples."""
         self.read.passes += p.readings
-        d, dtype = self.rows.shape[1], self.rows.dtype
+        (n, d), dtype, threads = self.rows.shape, self.rows.dtype, num_threads()
+        if p.writes_sizes:
+            self.columns["sizes"] = np.empty(n, dtype)
+        elif p.needs_sizes and "sizes" not in self.columns:
+            self.columns["sizes"] = np.sqrt(self.rows.sqnorms())
 
         def start() -> Sums:
             if isinstance(p, GradientPass):
-                return p.start_part(d, dtype, num_threads())
+                return p.start_part(d, dtype, threads * self.parts)
             return p.start(d, dtype)
 
         def work(sums: Sums, lo: int, hi: int, block: Block) -> None:
             p.add(sums, self._part(lo, hi, block))
 
-        if isinstance(p, GradientPass) and p.gradient_bytes(d, dtype) * num_threads() > SUMS_BYTES:
+        if isinstance(p, GradientPass) and p.gradient_bytes(d, dtype) * threads > SUMS_BYTES:
             with one_blas_thread():
                 return self._share(p)
         first: Any
@@ -155,7 +174,7 @@ class Examples:
 
     def _part(self, lo: int, hi: int, block: Block) -> Part:
         columns = {name: column[lo:hi] for name, column in self.columns.items()}
-        return Part(lo, block, self.y[lo:hi], self.w[lo:hi], columns)
+        return Part(self.first + lo, block, self.y[lo:hi], self.w[lo:hi], columns)
 
     def _share(self, p: GradientPass[Sums]) -> Sums:
         """`reduce` with one gradient for all threads."""
@@ -173,9 +192,10 @@ class Examples:
         """Residuals R by parts of the rows, then the gradient by parts of the classes."""
         (n, d), dtype = rows.shape, rows.dtype
         parts: dict[int, Any] = {}
+        number = PARTS_A_THREAD * num_threads() * self.parts
 
         def residuals(first: int, last: int) -> None:
-            mine = parts[first] = p.start_part(0, dtype, PARTS_A_THREAD * num_threads(), total)
+            mine = parts[first] = p.start_part(0, dtype, number, total)
             part = self._part(lo + first, lo + last, rows.block(first, last))
             p.residuals(mine, part, R[first:last])
 
@@ -197,6 +217,15 @@ class Examples:
         self.read.passes += 1.0
         return self.rows.matmat(np.ascontiguousarray(B))
 
+    def project(self, B: NDArray[Any]) -> "Examples":
+        """Examples with the rows z_i = Bᵀ x_i, on this machine."""
+        return Examples(DenseRows(self.times(B)), self.y, self.w)
+
+    @property
+    def sizes(self) -> NDArray[Any]:
+        """(n,) ‖x_i‖, once a pass has computed them."""
+        return self.columns["sizes"]
+
     @property
     def n_active(self) -> int:
         """The number of rows of positive weight."""
@@ -211,8 +240,16 @@ class Examples:
 
     def subset(self, index: NDArray[np.intp]) -> "Examples":
         """Some of the examples, without a copy of their rows."""
-        return Examples(SubsetRows(self.rows, index), self.y[index], self.w[index])
+        return examples_of(some_of(self.rows, index), self.y[index], self.w[index])
 
     def widened(self) -> "Examples":
         """The same examples in float64; passes over both are counted together."""
-        return Examples(self.rows.widened(), self.y, self.w, read=self.read)
+        wide = examples_of(self.rows.widened(), self.y, self.w)
+        wide.read = self.read
+        return wide
+
+
+def examples_of(rows: Rows, y: NDArray[Any], w: NDArray[np.float64]) -> Examples:
+    """Examples where their rows are: on this machine, unless the rows know of another place."""
+    elsewhere: Any = getattr(rows, "with_labels", None)
+    return Examples(rows, y, w) if elsewhere is None else elsewhere(y, w)

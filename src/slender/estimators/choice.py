@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data import Examples, examples_of
+from ..data.dask import computed
 from ..metrics import measure
 from ..notices import warn
-from ..rows import Rows, SubsetRows
+from ..rows import Rows, some_of
 from ..rows.fingerprint import digest, fingerprint
 from ..solvers.loop import Record
-from ..solvers.path import HeldOut, Judge
+from ..solvers.path import Judge
 from . import splits
 from .scorers import candidate, read_scorer, score
 from .validation import check_finite, check_length, check_positive, read_rows, shown
@@ -95,7 +97,9 @@ class Choice:
         elif self.one_part:
             parts = [splits.stratified(class_index, float(self.validation), rng)]
         else:
+            y = computed(y)
             splitter = splits.splitter(self.validation, y, rng)
+            X = X if hasattr(X, "__getitem__") else class_index  # a splitter needs their number
             parts = list(splits.folds(splitter.split(X, y, groups), class_index, examples.classes))
         if self.shots is None:
             return parts
@@ -118,13 +122,13 @@ class Choice:
 
     def held_out(
         self, estimator: Any, examples: Labelled, part: splits.Cut, scaled: Scaled
-    ) -> HeldOut:
+    ) -> Examples:
         """The held-out rows of this part, and their classes."""
         if isinstance(self.validation, tuple):
             held_out = self._given(estimator, examples, scaled)
         else:
-            rows = SubsetRows(examples.rows, part.held_out)
-            held_out = HeldOut(rows, examples.class_index[part.held_out])
+            rows = some_of(examples.rows, part.held_out)
+            held_out = _alike(rows, examples.class_index[part.held_out])
         C, d = len(examples.classes), examples.rows.shape[1]
         nothing = np.zeros((C, d), examples.rows.dtype), np.zeros(C)
         self._score(examples, held_out, *nothing)  # so that it raises before the work
@@ -136,14 +140,14 @@ class Choice:
         if isinstance(self.validation, tuple):
             X_val, y_val = self.validation
             found["held_out_rows"] = fingerprint(read_rows(estimator, X_val))
-            found["held_out_labels"] = digest(y_val)
+            found["held_out_labels"] = digest(computed(y_val))
         return found
 
-    def _given(self, estimator: Any, examples: Labelled, scaled: Scaled) -> HeldOut:
+    def _given(self, estimator: Any, examples: Labelled, scaled: Scaled) -> Examples:
         X_val, y_val = self.validation
         rows = read_rows(estimator, X_val)
         check_finite(rows)
-        y_val, classes = np.asarray(y_val), examples.classes
+        y_val, classes = np.asarray(computed(y_val)), examples.classes
         check_length(len(y_val), rows.shape[0])
         place = np.minimum(np.searchsorted(classes, y_val), len(classes) - 1)
         unknown = np.flatnonzero(classes[place] != y_val)
@@ -152,29 +156,34 @@ class Choice:
                 f"validation holds class {shown(y_val[unknown[0]])}, which no training row has; "
                 "remove its rows"
             )
-        return HeldOut(scaled(rows), place.astype(np.int32))
+        return _alike(scaled(rows), place.astype(np.int32))
 
     def judge(self, examples: Labelled) -> Judge:
         """The function that computes all figures of a record from held-out rows, W and b."""
 
-        def judged(held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]) -> Record:
-            return {**measure(*held_out, W, b), **self._score(examples, held_out, W, b)}
+        def judged(held_out: Examples, W: NDArray[Any], b: NDArray[Any]) -> Record:
+            return {**measure(held_out, W, b), **self._score(examples, held_out, W, b)}
 
         return judged
 
     def _score(
-        self, examples: Labelled, held_out: HeldOut, W: NDArray[Any], b: NDArray[Any]
+        self, examples: Labelled, held_out: Examples, W: NDArray[Any], b: NDArray[Any]
     ) -> Record:
         """The score of scikit-learn that `select` names; empty if it names one of SELECTORS."""
         if self.select in SELECTORS:
             return {}
         model = candidate(examples.classes, W, b)
-        y = examples.classes[held_out.class_index]
+        y = examples.classes[held_out.y]
         return {self.select: score(self.select, model, held_out.rows, y)}
 
     def best_of(self, path: list[Record]) -> int:
         """The index of the record to choose."""
         return best_of(path, self.select)
+
+
+def _alike(rows: Rows, class_index: NDArray[np.int32]) -> Examples:
+    """Examples that all count the same."""
+    return examples_of(rows, class_index, np.ones(len(class_index)))
 
 
 def several(what: str) -> ValueError:

@@ -7,10 +7,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
+from ..data.dask import Call, by_blocks, computed, is_dask
 from ..problem.linear import Linear
 from ..rows import Rows
+from ..rows.base import compute_dtype
 from ..storage import PathLike
 from .validation import check_block, check_positive, read_indicator, read_rows
 
@@ -31,6 +34,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     checkpoint_every: float
     may_be_raised: tuple[str, ...] = ("passes",)  # settings with which a saved fit may go on
     link: ClassVar[Literal["softmax"] | None] = None  # how scores become probabilities, if they do
+    distributed: ClassVar[bool] = False  # can it be fitted to rows on the workers of a cluster?
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -40,6 +44,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """A score for each class, (n, C); (n,) for the positive class of a binary problem."""
+        if is_dask(X):
+            dtype = np.result_type(compute_dtype(X.dtype), self._weights_dtype)
+            columns = None if self._binary else self._class_rows
+            return self._of_blocks(X, "decision_function", columns, dtype)
         rows = self._read(X)
         dtype = np.result_type(rows.dtype, self._weights_dtype)
         out = np.empty((rows.shape[0], self._class_rows), dtype)
@@ -52,6 +60,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The best class of each row; for multi-label models the indicator of all its classes."""
+        if is_dask(X):
+            if self.multilabel_:
+                return self._of_blocks(X, "predict", self._class_rows, np.int64)
+            return self._of_blocks(X, "predict", None, self.classes_.dtype)
         rows = self._read(X)
         if self.multilabel_:
             labels = np.empty((rows.shape[0], self._class_rows), np.int64)
@@ -72,8 +84,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; for multi-label models the share of rows for which all classes are correct."""
         check_is_fitted(self)
+        y = computed(y)
         y = read_indicator(y).astype(int) if self.multilabel_ else y
-        return float(super().score(X, y, sample_weight))
+        return float(accuracy_score(y, computed(self.predict(X)), sample_weight=sample_weight))
 
     def predict_top_k(self, X: Any, k: int) -> NDArray[Any]:
         """The k best classes of each row, best first, (n, k)."""
@@ -81,6 +94,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"k={k} must lie between 1 and {len(self.classes_)}, the number of classes"
             )
+        if is_dask(X):
+            return self._of_blocks(X, "predict_top_k", k, self.classes_.dtype, k)
         rows = self._read(X)
         best = np.empty((rows.shape[0], k), np.intp)
 
@@ -91,6 +106,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
     def _predict_proba(self, X: Any) -> NDArray[Any]:
+        if is_dask(X):
+            return self._of_blocks(X, "predict_proba", len(self.classes_), np.float64)
         rows = self._read(X)
         out = np.empty((rows.shape[0], len(self.classes_)))
 
@@ -104,6 +121,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
         self._each_scores(rows, posteriors)
         return out
+
+    def _of_blocks(
+        self, X: Any, method: str, columns: int | None, dtype: Any, *arguments: Any
+    ) -> Any:
+        """The predictions for a Dask array, as a Dask array: computed when they are needed."""
+        check_is_fitted(self)
+        _check_n_features(self, X, reset=False)
+        return by_blocks(X, Call(self, method, arguments), columns, dtype)
 
     @property
     def _binary(self) -> bool:

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data import Examples
+from ..data import examples_of
 from ..losses import exp_of_rows
 from ..notices import warn
 from ..problem import Multinomial
-from ..rows import Rows, SubsetRows
+from ..rows import Rows, some_of
 from ..solvers.loop import Record
 from .linear import LinearClassifier
 from .validation import (
@@ -40,6 +40,8 @@ class MultinomialClassifier(LinearClassifier):
     class_weight: Any
     tol: float
     limit: ClassVar[str] = "max_iter"  # the parameter that says how often the rows may be read
+
+    distributed: ClassVar[bool] = True
 
     multilabel_ = False
     link: ClassVar[Literal["softmax"] | None] = "softmax"
@@ -106,7 +108,7 @@ class MultinomialClassifier(LinearClassifier):
     ) -> Multinomial:
         """The problem of these rows, or of those in `index`; checks the rows."""
         if index is not None and len(index) < len(class_index):
-            rows, class_index = SubsetRows(rows, index), class_index[index]
+            rows, class_index = some_of(rows, index), class_index[index]
             sample_weight = None if sample_weight is None else sample_weight[index]
         weight = row_weights(sample_weight, self.class_weight, class_index, self.classes_)
         lost = np.setdiff1d(np.arange(len(self.classes_)), class_index[weight > 0])
@@ -118,7 +120,7 @@ class MultinomialClassifier(LinearClassifier):
         w = weight / np.count_nonzero(weight)
         if not 1.0 / FARTHEST < w.sum() < FARTHEST:  # float32 would lose such weights, or overflow
             rows = rows.widened()
-        examples = Examples(rows, class_index, w)
+        examples = examples_of(rows, class_index, w)
         problem = Multinomial(examples, len(self.classes_), bool(self.fit_intercept))
         if not np.isfinite(problem.squares):
             check_finite(rows)

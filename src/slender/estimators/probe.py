@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
 
 from ..curvature.classwise import Classwise
+from ..data import examples_of
 from ..notices import warn
+from ..passes import SpreadPass
 from ..problem import Multinomial
-from ..rows import NormalisedRows, Rows
+from ..rows import Rows
 from ..solvers.checkpoint import Checkpoint
 from ..solvers.loop import Record, listed, run
 from ..solvers.newton import Newton
@@ -286,20 +287,19 @@ class LinearProbe(MultinomialClassifier):
         """The scaled rows, and the factor of each column (None if columns are not scaled)."""
         columns = None
         if self.scale == "standard":
-            scaler = StandardScaler(with_mean=False)  # the intercept takes up any mean
-            for lo, hi, part in rows.parts():
-                scaler.partial_fit(part.gather(np.arange(hi - lo)).matrix())
-            columns = (1.0 / scaler.scale_).astype(rows.dtype)
+            nothing = np.zeros(rows.shape[0])
+            spread = examples_of(rows, nothing, nothing).reduce(SpreadPass())
+            columns = (1.0 / spread.deviation).astype(rows.dtype)  # the intercept takes up any mean
         return self._scaled_as(rows, columns), columns
 
     def _scaled_as(self, rows: Rows, columns: NDArray[Any] | None) -> Rows:
         if columns is not None:
             return rows.scaled(columns)
-        return NormalisedRows(rows) if self.scale == "l2" else rows
+        return rows.normalised() if self.scale == "l2" else rows
 
     def _read(self, X: Any) -> Rows:
         rows = super()._read(X)
-        return NormalisedRows(rows) if self.scale == "l2" else rows
+        return rows.normalised() if self.scale == "l2" else rows
 
     # -- choosing --------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """SLNDClassifier: stochastic low-rank Newton descent, one-vs-rest (Bel Haj Ali et al. 2013)."""
 
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -96,6 +96,8 @@ class SLNDClassifier(StochasticClassifier):
     >>> model.score(X[1300:], y[1300:]) > 0.9
     True
     """
+
+    distributed: ClassVar[bool] = True
 
     def __init__(
         self,

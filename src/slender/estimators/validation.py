@@ -16,13 +16,24 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ..data.dask import computed, is_dask, on_workers
 from ..labels import ClassIndex, Indicator, Labels, counts
 from ..problem import Weights
+from ..registry import ESTIMATORS
 from ..rows import Block, Rows, as_csr, as_rows, bfloat_bits
+from ..rows.block import Bad
 
 
 def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
     """X as a row store; its number of features is checked against the fitted one."""
+    if is_dask(X) or hasattr(X, "with_labels"):  # rows on the workers of a cluster
+        if not getattr(estimator, "distributed", False):
+            able = [each.name for each in ESTIMATORS.values() if each.load().distributed]
+            raise ValueError(
+                f"{type(estimator).__name__} cannot be fitted to rows on a Dask cluster; these "
+                f"can: {', '.join(able)}.  open_rows(X) is read here, chunk by chunk"
+            )
+        X = on_workers(X) if is_dask(X) else X
     if hasattr(X, "as_rows") or bfloat_bits(X) is not None:
         # compressed rows, of which scikit-learn would try to make an array; and bfloat16
         if len(X.shape) != 2:
@@ -43,12 +54,15 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
 
 def check_finite(rows: Rows) -> None:
     """Raise an error at the first NaN or infinity of all rows."""
-    rows.each_block(lambda lo, hi, block: check_block(rows, block, lo))
+    _refuse(rows, rows.first_bad())
 
 
 def check_block(rows: Rows, block: Block, lo: int) -> None:
     """Raise an error at the first NaN or infinity, with its place; lo is the block's first row."""
-    bad = block.first_bad()
+    _refuse(rows, block.first_bad(), lo)
+
+
+def _refuse(rows: Rows, bad: Bad | None, lo: int = 0) -> None:
     if bad is not None:
         i, j, value = bad
         what = "NaN" if np.isnan(value) else "infinity (inf)"
@@ -62,6 +76,7 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     """(labels, classes, number of rows of W) from one class per row or an indicator matrix."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    y = computed(y)
     if sparse.issparse(y):
         y = as_csr(y, "y")
     if getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind == "f":
@@ -173,7 +188,7 @@ def read_weights(
     n = rows.shape[0]
     example = np.ones(n, rows.dtype)
     if sample_weight is not None:
-        example = _check_sample_weight(sample_weight, rows, dtype=rows.dtype)
+        example = _check_sample_weight(computed(sample_weight), rows, dtype=rows.dtype)
         if (example < 0).any():
             raise ValueError(f"sample_weight is negative at row {int(np.argmin(example))}")
     positive, negative = np.ones(n_class_rows), np.ones(n_class_rows)
@@ -197,7 +212,7 @@ def read_sample_weight(sample_weight: Any, rows: Rows) -> NDArray[Any] | None:
     """Non-negative weights in float64; None if none were given."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    weight = _check_sample_weight(computed(sample_weight), rows, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(f"sample_weight is negative at row {int(np.argmin(weight))}")
     return np.asarray(weight)

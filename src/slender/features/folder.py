@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage import FileError, unwritten, write_whole
+from ..storage import FileError, unreadable, unwritten, write_whole
 
 JOB = "extraction.json"
 ENCODER = "features.safetensors"
@@ -165,6 +165,15 @@ def read_skipped(folder: Path) -> list[tuple[str, str]]:
     """What skipped.csv says."""
     with (folder / SKIPPED).open(encoding="utf-8", newline="") as file:
         return [(name, reason) for name, reason in list(csv.reader(file))[1:]]
+
+
+def read_files(folder: Path) -> list[str]:
+    """The names of the rows' files, as files.txt lists them, without their JSON quotes."""
+    try:
+        lines = (folder / FILES).read_text(encoding="utf-8").split("\n")[:-1]
+        return [str(json.loads(line)) if line.startswith('"') else line for line in lines]
+    except (OSError, ValueError) as error:
+        raise unreadable(folder / FILES, "a list of files", error) from error
 
 
 def line_of(path: PurePath) -> str:

@@ -137,8 +137,9 @@ def compare(
 ) -> Outcome:
     """Every fit of the plan that the ledger does not hold yet.
 
-    `watch` gets {"what", "text", "done"} when there is news of a fit, `done` of plan.fits being
-    through, and an entry of `left_out` when a contender drops out.
+    `watch` gets an event when there is news of a fit: dataset, size, opt, obj, seed and step of the
+    fit, `record` (the newest entry of its curve; None as it starts), `ended`, and `done` of
+    plan.fits being through.  When a contender drops out it gets an entry of `left_out`.
     """
     for dataset in plan.datasets:
         locate(dataset, plan.data_dir)  # now, not after an hour of other fits
@@ -247,23 +248,19 @@ class _Run:
             "seed": stage.seed,
             "options": complete(each.opt, each.obj, options, len(stage.split.y_train)),
         }
-        rows = "" if stage.size is None else f" {stage.size:,} rows"
-        what = f"{stage.dataset}{rows} {each.opt} seed {stage.seed}"
+        whose = {**_named(stage, each), "seed": stage.seed, "step": step}
 
-        def news(text: str) -> None:
-            self.watch({"what": what, "text": text, "done": self.done})
-
-        def look(record: Mapping[str, Any]) -> None:
-            news(f"pass {record['passes']:.0f}/{options.passes}")
+        def news(record: Mapping[str, Any] | None = None, ended: bool = False) -> None:
+            self.watch({**whose, "record": record, "ended": ended, "done": self.done})
 
         found = self.ledger.get(asked)
         if found is None:
-            news("starts")
-            result = experiment(stage.split, each.opt, each.obj, options, stage.seed, watch=look)
+            news()
+            result = experiment(stage.split, each.opt, each.obj, options, stage.seed, watch=news)
             found = {**asked, **result}
             self.ledger.add(found)
         self.done += 1
-        news("done")
+        news(found["curve"][-1], ended=True)
         return found
 
     def leave_out(self, stage: Stage, reason: str, each: Contender | None = None) -> None:

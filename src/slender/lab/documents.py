@@ -1,11 +1,10 @@
 """Results as JSON documents, each with where it comes from; a file is there whole or not at all."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
-from ..storage import PathLike, write_whole
+from ..storage import PathLike, finite, write_whole
 from .provenance import Inputs, provenance
 
 
@@ -26,12 +25,3 @@ def read(path: PathLike) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null stands for them."""
-    if isinstance(value, dict):
-        return {name: finite(of) for name, of in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

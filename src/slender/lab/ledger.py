@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..storage import FileError
-from .documents import as_json, finite, read, save
+from ..storage import FileError, finite
+from .documents import as_json, read, save
 
 Run = dict[str, Any]
 

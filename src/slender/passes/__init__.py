@@ -1,7 +1,7 @@
 """Passes over the examples, for `Examples.reduce` (data/examples.py)."""
 
 from .losses import MarginPass, MulticlassPass
-from .moments import GramPass, MomentsPass
+from .moments import GramPass, MomentsPass, SpreadPass
 from .softmax import FactoredPass, SoftmaxPass, SoftmaxSums
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "MulticlassPass",
     "SoftmaxPass",
     "SoftmaxSums",
+    "SpreadPass",
 ]

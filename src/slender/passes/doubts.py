@@ -54,13 +54,27 @@ class Collector:
 
     def __init__(self, wanted: Wanted, least: float = 0.0) -> None:
         self.wanted, self.least = wanted, least
-        C = len(wanted.scale)
-        room = 2 * wanted.most + C
-        self.found = Found(
+        self.found = self._room()
+        self.filled = 0
+        self.a = np.zeros(len(wanted.scale))
+
+    def _room(self) -> Found:
+        room = 2 * self.wanted.most + len(self.wanted.scale)
+        return Found(
             np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room), np.empty(room)
         )
-        self.filled = 0
-        self.a = np.zeros(C)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels from one machine to another: the pairs, without room for more."""
+        state = self.__dict__.copy()
+        state["found"] = Found(*(array[: self.filled] for array in self.found))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.found = self._room()
+        for mine, kept in zip(self.found, state["found"], strict=True):
+            mine[: self.filled] = kept
 
     def add(self, R: NDArray[Any], w: NDArray[np.float64], sizes: NDArray[Any], first: int) -> None:
         """Add the pairs of a block that begins at row `first`, from its residuals w (p - e_y)."""

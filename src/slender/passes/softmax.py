@@ -12,13 +12,13 @@ n x C scores are never stored.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Part
-from ..data.examples import SCRATCH_BYTES, GradientPass
+from ..data.examples import SCRATCH_BYTES, GradientPass, bytes_of
 from .doubts import Collector, Doubts, Wanted
 from .residuals import N_SUMS, curvature_rows, residuals, root_rows
 
@@ -42,6 +42,16 @@ class SoftmaxSums:
         # reused for every block: new memory for each would cost as much as its softmax
         self._scores = self._roots = np.empty((0, C), dtype)
         self._outer = np.empty(self.pp.shape, dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels from one machine to another: the sums, without the memory for a block."""
+        state = self.__dict__.copy()
+        for name in ("scratch", "_scores", "_roots", "_outer"):
+            state[name] = state[name][:0]
+        return state
+
+    def __sizeof__(self) -> int:
+        return bytes_of(self.__getstate__())
 
     def __iadd__(self, other: "SoftmaxSums") -> "SoftmaxSums":
         for name in ("sums", "g", "own", "a", "pp", "G"):
@@ -92,6 +102,7 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
     A: Literal["none", "diagonal", "matrix"] = "none"
     wanted: Wanted | None = None
     with_gradient: bool = True
+    needs_sizes: ClassVar[bool] = True
 
     @property
     def readings(self) -> float:
@@ -144,7 +155,13 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
 
 @dataclass(frozen=True)
 class FactoredPass(SoftmaxPass):
-    """For W in factors: the scores are W z_i, where z_i is row i of the column "Z"."""
+    """For W in factors: the scores are W z_i with z_i = Uᵀ x_i.
+
+    z_i is row i of the column "Z" if the examples have one, else it is computed.
+    """
+
+    U: Any = None  # (d, r)
 
     def scores(self, part: Part, out: NDArray[Any]) -> None:
-        np.matmul(part.columns["Z"], self.WT, out=out)
+        Z = part.columns["Z"] if "Z" in part.columns else part.block @ self.U
+        np.matmul(Z, self.WT, out=out)

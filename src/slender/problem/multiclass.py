@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Examples
+from ..data import examples_of
 from ..losses import MulticlassLoss
 from ..passes import MulticlassPass
 from ..rows import Rows
@@ -21,6 +21,6 @@ def multiclass(
     lam: float = 0.0,
 ) -> float:
     """The objective at W (C, d) and b (C,), one row per class."""
-    (total,) = Examples(rows, class_index, weight).reduce(MulticlassPass(loss, W, b))
+    (total,) = examples_of(rows, class_index, weight).reduce(MulticlassPass(loss, W, b))
     penalty = 0.5 * lam * np.einsum("cd,cd->", W, W, dtype=np.float64)
     return float(total / np.count_nonzero(weight) + penalty)

@@ -59,6 +59,7 @@ class Multinomial:
     def __init__(self, examples: Examples, n_classes: int, intercept: bool = True) -> None:
         self.examples, self.n_classes, self.intercept = examples, n_classes, intercept
         self._wide: Multinomial | None = None
+        self.probes: NDArray[Any] | None = None  # the rows that rounding.py measures
         self._moments()
 
     @property
@@ -76,7 +77,7 @@ class Multinomial:
     @property
     def sizes(self) -> NDArray[Any]:
         """(n,) ‖x_i‖."""
-        return self.examples.columns["sizes"]
+        return self.examples.sizes
 
     @property
     def passes(self) -> float:
@@ -88,13 +89,12 @@ class Multinomial:
         rows = self.rows
         self.class_weight = np.bincount(self.y, self.w, self.n_classes)
         self.total = float(self.class_weight.sum())
-        self.examples.columns["sizes"] = np.empty(rows.shape[0], rows.dtype)
-        mean = self.examples.reduce(MomentsPass(self.total))
+        self.moments = self.examples.reduce(MomentsPass(self.total))
+        self.squares = self.moments.squares  # NaN if X has one
         with np.errstate(over="ignore", invalid="ignore"):
-            self.mean = mean.astype(rows.dtype)
+            self.mean = self.moments.mean.astype(rows.dtype)
             if not self.intercept:
                 self.mean[:] = 0.0
-            self.squares = float(self.w @ self.sizes.astype(np.float64) ** 2)  # NaN if X has one
             mean_square = float(np.sum(self.mean.astype(np.float64) ** 2))
         # Far from zero this is a difference of large numbers: make it an upper bound on the trace.
         rounding = TRACE_ROUNDING * float(np.finfo(rows.dtype).eps) * self.squares
@@ -145,7 +145,7 @@ class Multinomial:
     def separated(self, W: NDArray[Any], b: NDArray[Any]) -> bool:
         """Does every row of positive weight have the largest score for its own class?"""
         active = self.examples.subset(np.flatnonzero(self.w))
-        return measure(active.rows, active.y, W, b)["top1"] == 1.0
+        return measure(active, W, b)["top1"] == 1.0
 
     def at(
         self,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Examples
+from ..data import examples_of
 from ..labels import Labels, first_class
 from ..losses import MarginLoss
 from ..passes import MarginPass
@@ -30,7 +30,7 @@ def one_vs_rest(
     lam: float = 0.0,
 ) -> float:
     """The one-vs-rest objective at (W, b)."""
-    examples = Examples(rows, y[0], weights.example)
+    examples = examples_of(rows, y[0], weights.example)
     (total,) = examples.reduce(
         MarginPass(loss, W, b, weights.positive, weights.negative, first_class(y))
     )

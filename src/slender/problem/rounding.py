@@ -65,7 +65,9 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
         return in_sums(problem, point, shares_of_float64(problem, W, b))
     b = b.astype(W.dtype)
     index = probed(problem)
-    X = problem.rows.dense(index)
+    if problem.probes is None:
+        problem.probes = problem.rows.dense(index)
+    X = problem.probes
     wide = X.astype(np.float64)
     true = np.empty((len(index), len(W)))
     for lo in range(0, len(W), CHUNK):
@@ -77,7 +79,7 @@ def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
     """Bounds on the errors of the sums of a pass, from those of single rows."""
     s, dtype = point.sums, np.finfo(problem.rows.dtype)
     missed = np.maximum(point.g + 2.0 * point.own, 0.0)  # Σ |R_c|: R_c < 0 only in rows of class c
-    lost = float(dtype.tiny) * float(problem.sizes.sum(dtype=np.float64))  # to underflow
+    lost = float(dtype.tiny) * problem.moments.reach  # to underflow
     turned = SIGMAS * off.share * np.sqrt(2.0 * s[RR_X]) + (off.bias + SUMS * dtype.eps) * s[R_X]
     return Rounding(
         objective=float(SIGMAS * off.loss * np.sqrt(s[RR]) + off.bias * s[R]),
@@ -91,8 +93,8 @@ def probed(problem: Multinomial) -> NDArray[np.intp]:
     active = np.flatnonzero(problem.w)
     m = int(np.clip(PROBE_BYTES // (8 * problem.rows.shape[1]), 1, min(PROBED, len(active))))
     evenly = active[np.linspace(0, len(active) - 1, m).astype(np.intp)]
-    heavy = np.argsort(problem.w[active] * problem.sizes[active])[-max(1, m // 4) :]
-    return np.union1d(evenly, active[heavy])
+    heavy = problem.moments.heavy[-max(1, m // 4) :]
+    return np.union1d(evenly, heavy[problem.w[heavy] > 0])
 
 
 def measured(scores: NDArray[Any], true: NDArray[np.float64], y: NDArray[np.int32]) -> Shares:
@@ -115,7 +117,7 @@ def measured(scores: NDArray[Any], true: NDArray[np.float64], y: NDArray[np.int3
 
 def shares_of_float64(problem: Multinomial, W: NDArray[Any], b: NDArray[Any]) -> Shares:
     eps = float(np.finfo(np.float64).eps)
-    longest = float(np.sqrt(np.einsum("cd,cd->c", W, W).max())) * float(problem.sizes.max())
+    longest = float(np.sqrt(np.einsum("cd,cd->c", W, W).max())) * problem.moments.longest
     score = eps * (np.sqrt(W.shape[1]) * longest + float(np.abs(b).max()))
     if not score < FIRST_ORDER:
         return Shares(np.inf, np.inf, np.inf)

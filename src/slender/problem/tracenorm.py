@@ -80,11 +80,11 @@ def risk_gradient(
 
     X is read once; Z = X U gives the scores.
     """
-    examples = problem.examples
+    examples, dtype = problem.examples, problem.rows.dtype
     examples.columns["Z"] = Z
-    dtype = problem.rows.dtype
     b = raw_intercepts(problem, at).astype(dtype)
-    sums = examples.reduce(FactoredPass(np.ascontiguousarray(at.A.T, dtype), b, A="diagonal"))
+    AT = np.ascontiguousarray(at.A.T, dtype)
+    sums = examples.reduce(FactoredPass(AT, b, A="diagonal", U=at.U))
     G = sums.G
     if problem.intercept:
         G -= np.outer(sums.g.astype(dtype), problem.mean)

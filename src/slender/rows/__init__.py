@@ -5,7 +5,7 @@ the methods of a store, `block.Block` those of a block of its rows.
 """
 
 from .ahead import each_part_read
-from .base import Rows, blocks
+from .base import NormalisedRows, Rows, blocks
 from .bfloat import bfloat_bits
 from .blas import one_blas_thread
 from .block import Block
@@ -15,9 +15,8 @@ from .codes import CodeRows
 from .convert import as_rows, stack
 from .csr import CSRRows
 from .dense import DenseBlock, DenseRows
-from .normalised import NormalisedRows
 from .sparse_input import as_csr
-from .subset import SubsetRows
+from .subset import SubsetRows, some_of
 from .threads import map_blocks
 
 __all__ = [
@@ -39,5 +38,6 @@ __all__ = [
     "each_part_read",
     "map_blocks",
     "one_blas_thread",
+    "some_of",
     "stack",
 ]

@@ -6,7 +6,9 @@
     dense(index)     those rows as a dense array
     take(order)      rows that a kernel can read, and the position of each example of `order`
     scaled(scale)    the same rows with their columns scaled
+    normalised()     the same rows, each divided by its norm
     widened()        the same rows computed in float64, if float32 is not accurate enough
+    first_bad()      the first NaN or infinity
     where(i)         where row i comes from, for messages
     random_order     a random order of some rows in which the store can read them
     part(lo, hi)     rows lo..hi as a store of their own, read from their file if they are in one
@@ -30,7 +32,7 @@ from numpy.typing import NDArray
 
 from . import threads
 from .ahead import each_part_read
-from .block import Block
+from .block import Bad, Block
 from .kernel import KernelRows
 from .shuffling import by_chunks, even_edges
 
@@ -91,6 +93,10 @@ class Rows(ABC):
     def scaled(self, scale: NDArray[Any]) -> "Rows":
         """Row i is x_i * scale."""
         return ScaledRows(self, scale)
+
+    def normalised(self) -> "Rows":
+        """Row i is x_i / ‖x_i‖; all-zero rows stay zero."""
+        return NormalisedRows(self)
 
     def widened(self) -> "Rows":
         """The same rows, computed in float64."""
@@ -164,6 +170,18 @@ class Rows(ABC):
         threads.map_blocks(
             self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes
         )
+
+    def first_bad(self) -> Bad | None:
+        """Row, column and value of the first NaN or infinity; None if there is none."""
+        found: list[Bad] = []
+
+        def work(lo: int, hi: int, block: Block) -> None:
+            bad = block.first_bad()
+            if bad is not None:
+                found.append((lo + bad[0], *bad[1:]))
+
+        self.each_block(work)
+        return min(found, default=None)
 
     def matmat(self, B: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """X B for B (d, m)."""
@@ -288,3 +306,11 @@ class WidenedRows(ChangedRows):
     @property
     def row_bytes(self) -> int:
         return 2 * self.rows.row_bytes
+
+
+class NormalisedRows(ChangedRows):
+    """Row i is x_i / ‖x_i‖, scaled when it is read; all-zero rows stay zero."""
+
+    def changed(self, block: Block) -> Block:
+        norms = np.sqrt(block.row_squares())
+        return block.times_rows(np.divide(1.0, norms, out=np.ones_like(norms), where=norms > 0))

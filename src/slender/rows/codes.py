@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .ahead import METER
 from .base import Rows
 from .block import Bad, Block
 from .dense import DenseBlock
 from .kernel import Dense, KernelRows, Quantised
 from .lookup import accumulate, decode, look_up, multiply, squares
-from .mapped import mapped_pages
+from .paged import PagedRows
 
 BLOCK_ROWS = 16_384  # many, for each table computed, but few enough that their sums stay in cache
 OUT_BYTES = 64 * 2**20  # of the output of a block, at most: limits it with ten thousand classes
@@ -99,12 +98,12 @@ class CodeBlock(Block):
         return self.codebooks.astype(operand.dtype, copy=False)
 
 
-class CodeRows(Rows):
+class CodeRows(PagedRows):
     """Rows of codes (n, n_sq) with codebooks (n_sq, 256, d_sq) of float32 or float64."""
 
     def __init__(self, codes: NDArray[np.uint8], codebooks: NDArray[Any]) -> None:
         self.codes, self.codebooks = np.asarray(codes), codebooks
-        self._pages = mapped_pages(self.codes)
+        super().__init__(self.codes)
         self.shape = (len(codes), codebooks.shape[0] * codebooks.shape[2])
         self.dtype = codebooks.dtype
 
@@ -126,28 +125,8 @@ class CodeRows(Rows):
     def block_rows(self, out_bytes: int) -> int:
         return min(BLOCK_ROWS, max(1, OUT_BYTES // max(1, out_bytes)))
 
-    def part(self, lo: int, hi: int) -> "CodeRows":
-        part = CodeRows(self.codes[lo:hi], self.codebooks)
-        if self.on_disk:
-            METER.add(part.codes.nbytes)
-            part.will_need()
-        return part
-
-    def will_need(self) -> None:
-        if self._pages is not None:
-            self._pages.will_need()
-
-    @property
-    def on_disk(self) -> bool:
-        return self._pages is not None
-
-    @property
-    def stored_row_bytes(self) -> int:
-        return self.codes.shape[1]
-
-    def release(self) -> None:
-        if self._pages is not None:
-            self._pages.give_back()
+    def like(self, stored: NDArray[np.uint8]) -> "CodeRows":
+        return CodeRows(stored, self.codebooks)
 
 
 def scaled_codebooks(codebooks: NDArray[Any], scale: NDArray[Any]) -> NDArray[Any]:

@@ -5,6 +5,9 @@ A process in a container, or one of several that share a machine, has fewer core
 
 import math
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from numbers import Integral
 from pathlib import Path
@@ -14,11 +17,12 @@ SHARE = "NUMBA_NUM_THREADS"  # set by joblib in its processes, so that they shar
 QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container: CPU time and period, in microseconds
 
 _chosen: int | None = None
+_share = threading.local()  # of this thread, if it may not use all
 
 
 def num_threads() -> int:
     """The number of threads that a fit or a prediction uses."""
-    given = _chosen or _variable(VARIABLE)
+    given = getattr(_share, "threads", None) or _chosen or _variable(VARIABLE)
     return given or min(limit for limit in (_cpus(), _quota(), _variable(SHARE)) if limit)
 
 
@@ -28,6 +32,17 @@ def set_num_threads(count: int | None) -> None:
         raise ValueError(f"num_threads={count!r} must be a whole number of at least 1, or None")
     global _chosen  # noqa: PLW0603  (one for the process, as its cores)
     _chosen = None if count is None else int(count)
+
+
+@contextmanager
+def sharing(count: int) -> Iterator[None]:
+    """Work of this thread uses so many threads: a worker of a cluster has a share of the cores."""
+    before = getattr(_share, "threads", None)
+    _share.threads = count
+    try:
+        yield
+    finally:
+        _share.threads = before
 
 
 def _variable(name: str) -> int | None:

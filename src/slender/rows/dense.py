@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .ahead import METER
-from .base import Rows, compute_dtype
+from .base import compute_dtype
 from .block import Bad, Block, first_not_finite
 from .half import widen
 from .kernel import Dense, KernelRows
-from .mapped import mapped_pages
+from .paged import PagedRows
 
 
 class DenseBlock(Block):
@@ -65,14 +64,14 @@ class DenseBlock(Block):
         return Dense(np.ascontiguousarray(self.X))
 
 
-class DenseRows(Rows):
+class DenseRows(PagedRows):
     """Rows of a 2-d array, widened block by block, never as a whole."""
 
     def __init__(self, X: NDArray[Any]) -> None:
         self.X = np.asarray(X)  # a memory map becomes a plain view of itself, not a copy
         self.shape = (self.X.shape[0], self.X.shape[1])
         self.dtype = compute_dtype(self.X.dtype)
-        self._pages = mapped_pages(self.X)
+        super().__init__(self.X)
         # A kernel reads such an array in place; rows of any other are gathered and widened.
         self._readable = self.X.dtype == self.dtype and self.X.flags.c_contiguous
 
@@ -85,28 +84,8 @@ class DenseRows(Rows):
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
         return (Dense(self.X), order) if self._readable else super().take(order)
 
-    def part(self, lo: int, hi: int) -> "DenseRows":
-        part = type(self)(self.X[lo:hi])
-        if self.on_disk:
-            METER.add(part.X.nbytes)
-            part.will_need()
-        return part
-
-    def will_need(self) -> None:
-        if self._pages is not None:
-            self._pages.will_need()
-
-    @property
-    def on_disk(self) -> bool:
-        return self._pages is not None
-
-    @property
-    def stored_row_bytes(self) -> int:
-        return self.shape[1] * self.X.dtype.itemsize
-
-    def release(self) -> None:
-        if self._pages is not None:
-            self._pages.give_back()
+    def like(self, stored: NDArray[Any]) -> "DenseRows":
+        return type(self)(stored)
 
     def _widened(self, some: NDArray[Any]) -> NDArray[Any]:
         if some.dtype == np.float16:

@@ -56,3 +56,9 @@ class SubsetRows(DerivedRows):
 
     def scaled(self, scale: NDArray[Any]) -> Rows:
         return SubsetRows(self.rows.scaled(scale), self.index)
+
+
+def some_of(rows: Rows, index: NDArray[np.intp]) -> Rows:
+    """The rows `index` without a copy, where they are: rows on other machines have their own."""
+    elsewhere: Any = getattr(rows, "subset", None)
+    return SubsetRows(rows, index) if elsewhere is None else elsewhere(index)

@@ -26,6 +26,7 @@ import numpy as np
 
 from .. import __version__
 from ..notices import warn
+from ..rows.cores import num_threads
 from ..storage import (
     FileError,
     PathLike,
@@ -61,7 +62,7 @@ class Checkpoint:
         self.folder, self.every, self.about = Path(folder), every, about
         self.rng, self.start = rng, rng.bit_generator.state
         self.begun = self.last = time.monotonic()
-        self.warned = self.closed = False
+        self.warned = self.warned_of_threads = self.closed = False
         self._stages = 0
         self._held = ExitStack()
 
@@ -88,7 +89,7 @@ class Checkpoint:
         document = _document(path)
         try:
             _check(self.folder, document, self.about)
-            start = document["start"]
+            start, threads = document["start"], document["threads"]
         except (KeyError, TypeError, AttributeError) as error:
             raise unreadable(path, "a checkpoint", error) from error
         if start["bit_generator"] != self.start["bit_generator"]:
@@ -96,6 +97,12 @@ class Checkpoint:
                 f"{self.folder}: was made with a random_state of {start['bit_generator']}, here it "
                 f"is one of {self.start['bit_generator']}; {ELSEWHERE}"
             )
+        if threads != num_threads() and not self.warned_of_threads:
+            warn(
+                f"{self.folder}: was made with {threads} threads, now there are {num_threads()}: "
+                "the result may differ by rounding errors"
+            )
+            self.warned_of_threads = True
         self.rng.bit_generator.state = self.start = _state_of(start)
 
     def next_stage(self) -> "Stage | None":
@@ -164,6 +171,7 @@ class Stage:
             "slender": __version__,
             "about": of.about,
             "start": _plain(of.start),
+            "threads": num_threads(),
             "noted": {**saved.noted, "stopped": stopped},
             "tree": packed,
         }

@@ -24,17 +24,17 @@ the final fit is enough.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data import Examples
 from ..data.examples import Readings
 from ..problem import Multinomial
 from ..problem.certificate import hopeful
 from ..problem.linear import Linear, one_row
 from ..problem.tracenorm import Factors, raw_intercepts
-from ..rows import DenseRows, Rows
 from .loop import Clock, Record, Solver
 from .newton import Newton
 from .quasinewton import NewtonState, begin, descend, enter, narrow
@@ -46,14 +46,8 @@ HOPELESS = 10.0  # times the target gap: if float32 stalls above it, continue in
 LOOSER = 3.0
 
 
-class HeldOut(NamedTuple):
-    """Rows to evaluate a model on, and their classes."""
-
-    rows: Rows
-    class_index: NDArray[np.int32]
-
-
-Judge = Callable[[HeldOut, NDArray[Any], NDArray[Any]], Record]  # figures of W and b
+# The figures of W and b on held-out examples.
+Judge = Callable[[Examples, NDArray[Any], NDArray[Any]], Record]
 
 
 @dataclass
@@ -77,7 +71,7 @@ class Fold(ABC):
     problem: Multinomial
 
     def __init__(
-        self, held_out: HeldOut, judge: Judge, most: float, rng: np.random.Generator
+        self, held_out: Examples, judge: Judge, most: float, rng: np.random.Generator
     ) -> None:
         self.held_out, self.judge, self.most, self.rng = held_out, judge, most, rng
 
@@ -284,9 +278,9 @@ class RankOneFold(Fold):
 
     def judged(self, walk: Walk) -> Record:
         """The figures, computed once per model."""
-        at, (rows, index) = walk.state.here.at, self.held_out
+        at, held_out = walk.state.here.at, self.held_out
         if not walk.models or at is not walk.models[-1]:
-            within = HeldOut(DenseRows(rows.matmat(at.U)), index)  # in the coordinates of the atoms
+            within = held_out.project(at.U)  # in the coordinates of the atoms
             walk.judged = self.judge(within, at.A, raw_intercepts(self.problem, at))
         walk.models.append(at)
         return {"trace_norm": float(at.theta.sum()), **walk.judged}

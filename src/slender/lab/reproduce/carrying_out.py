@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from ... import __version__
 from ...extras import check
 from ...rows import one_blas_thread
-from ...storage import FileError, check_writable
-from ..documents import as_json, finite, read, save
+from ...storage import FileError, check_writable, finite
+from ..documents import as_json, read, save
 from ..plots import written
 from ..provenance import machine
 from ..repeats import Say

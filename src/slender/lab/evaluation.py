@@ -107,17 +107,72 @@ def evaluate(model: Any, X: Any, y: NDArray[Any]) -> Scores:
     )
 
 
+class Answers(NamedTuple):
+    """What a model says of each row, and what is true; classes by their places."""
+
+    truth: NDArray[np.intp]  # (n,); -1 where the label is none of the classes
+    said: NDArray[np.intp]  # (n,)
+    confidence: NDArray[np.float64]  # (n,) the probability of `said`, or see `answers`
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        return self.truth == self.said
+
+
+def answers(model: Any, X: Any, y: NDArray[Any]) -> Answers:
+    """Of a model of one class per row.
+
+    Without probabilities, confidence is how far the best score lies above the second.
+    """
+    n, C = len(y), len(model.classes_)
+    said, confidence = np.empty(n, np.intp), np.empty(n)
+    for lo, hi in _blocks(model, X):
+        if hasattr(model, "predict_proba"):
+            P = model.predict_proba(X[lo:hi])
+            said[lo:hi], confidence[lo:hi] = P.argmax(axis=1), P.max(axis=1)
+            continue
+        S = model.decision_function(X[lo:hi])
+        if S.ndim == 1:
+            said[lo:hi], confidence[lo:hi] = S > 0, np.abs(S)
+        else:
+            second, first = np.partition(S, (C - 2, C - 1), axis=1)[:, -2:].T
+            said[lo:hi], confidence[lo:hi] = S.argmax(axis=1), first - second
+    return Answers(_places(y, model.classes_), said, confidence)
+
+
 def calibration(model: Any, X: Any, y: NDArray[Any]) -> float | None:
     """The expected calibration error; None without probabilities of one class per row."""
     if model.multilabel_ or not hasattr(model, "predict_proba"):
         return None
-    truth = _places(y, model.classes_)
-    confidence, right = np.empty(len(y)), np.empty(len(y), bool)
-    for lo, hi in _blocks(model, X):
-        P = model.predict_proba(X[lo:hi])
-        best = P.argmax(axis=1)
-        confidence[lo:hi], right[lo:hi] = P.max(axis=1), best == truth[lo:hi]
-    return calibration_error(confidence, right)
+    found = answers(model, X, y)
+    return calibration_error(found.confidence, found.right)
+
+
+def figures(
+    model: Any, X: Any, y: NDArray[Any], scores: Scores
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Of all rows, and of each class; None where there is none."""
+    found = {
+        "accuracy": scores.accuracy,  # what the estimator's `score` says
+        "top1": scores.top1,
+        "top5": scores.top5,
+        "mean_per_class": scores.mean_per_class,
+        "ece": calibration(model, X, y),
+    }
+    each = {"recall": scores.recall, "precision": scores.precision}
+    if model.multilabel_:
+        each["average_precision"] = average_precision(model, X, y)
+        found["mean_average_precision"] = known_mean(each["average_precision"])
+        found |= {"f1_micro": scores.f1_micro, "f1_macro": scores.f1_macro}
+    by_class = [
+        {
+            "class": name,
+            **{figure: None if np.isnan(of[c]) else float(of[c]) for figure, of in each.items()},
+            "support": int(scores.support[c]),
+        }
+        for c, name in enumerate(model.classes_.tolist())
+    ]
+    return found, by_class
 
 
 def average_precision(model: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64]:
@@ -125,7 +180,7 @@ def average_precision(model: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64
 
     A class needs the scores of all rows: some classes at a time, so that they fit.
     """
-    from sklearn.metrics import average_precision_score
+    from sklearn.metrics import average_precision_score  # noqa: PLC0415  (slow to import)
 
     n, C = y.shape
     found = np.full(C, np.nan)

@@ -1,0 +1,339 @@
+"""A fleet: the workers of a Dask client, which of them holds which shard, and what they are asked.
+
+    results = fleet.each(work, common, own)       one result per shard
+    total = fleet.sum(work, common, own)          the sum of them all
+
+One task per worker does the work on all its shards, one after the other, with as many threads as
+the worker has.  What all shards need, such as W, is sent to each worker once; sums are added on the
+workers, by a tree, and only the total comes back.  Rows never travel.
+
+Faults.  A shard is a future of Dask, so its memory is freed when this process forgets it, or ends.
+If a worker dies, Dask runs its tasks elsewhere, and whatever they lack is read again there.  What
+Dask cannot know is handled here: which recipes a worker has, where a lost shard should go, and
+workers that hang.  After any of these the same pass is asked for again; shards and tree stay the
+same, so its sums do, too.
+"""
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as WaitedTooLong
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..extras import need
+from ..rows.cores import sharing
+from .shards import Node, Shard, Work, joined, worked
+
+A_WORKER = 2  # shards for each worker: if one dies, its share can be divided
+FAN = 4  # sums that a worker adds at a time; few, so that none receives many
+FEW = 4  # workers that get W from each other; more get it by a tree
+TICK = 1.0  # seconds between two looks at who has answered
+PATIENCE = 60.0  # seconds to wait for a worker at least,
+SLOWER = 10.0  # and how much longer than the others, or than before, it may take
+READING = 10.0  # times as long, if it reads its rows
+REREAD = 3  # times that reading a lost shard may fail
+ANSWER = 5.0  # seconds in which a worker must say that it is there
+RETURN = 30.0  # seconds for the scheduler, or for a first worker, to come back
+ATTEMPTS = 10  # at one pass
+
+_one_at_a_time = threading.Lock()  # work uses all threads of its worker
+
+
+class ClusterError(RuntimeError):
+    """A cluster has lost what a fit needs."""
+
+
+class _Again(Exception):  # noqa: N818
+    """A worker was lost, or lacked something: ask again."""
+
+
+def _task(
+    shards: Sequence[Shard],
+    numbers: Sequence[int],
+    work: Work,
+    common: Any,
+    own: dict[int, Any],
+    count: int,
+) -> dict[Node, Any] | None:
+    """What a worker is asked for; with `count` shards in all, sums are added as far as possible."""
+    threads = need("distributed", "A cluster").get_worker().state.nthreads
+    with _one_at_a_time, sharing(threads):
+        results = worked(shards, numbers, work, common, own)
+    return joined(results, count) if count and results is not None else results
+
+
+def _join(parts: Sequence[dict[Node, Any] | None], count: int) -> dict[Node, Any] | None:
+    together: dict[Node, Any] = {}
+    for part in parts:
+        if part is None:
+            return None
+        together.update(part)
+    return joined(together, count, keep=True)  # Dask may need the parts again
+
+
+class Fleet:
+    """`sources[k]` reads shard k, rows edges[k]..edges[k + 1]: a Dask object, given its name."""
+
+    def __init__(
+        self, client: Any, sources: Sequence[Callable[[str], Any]], edges: NDArray[np.intp]
+    ) -> None:
+        self.client, self.sources, self.edges = client, sources, edges
+        self.id = f"slender-{uuid4().hex[:12]}"
+        self.versions = Counter[int]()  # how often each shard was read,
+        self.failed = Counter[int]()  # and how often in vain
+        self.recipes: set[tuple[str, int]] = set()  # examples that a shard is known to have made
+        self.longest = defaultdict[str, float](float)  # seconds of the slowest pass of each kind
+        live = self._live()
+        share = np.cumsum([0, *live.values()]) / sum(live.values())
+        middles = (edges[:-1] + edges[1:]) / (2 * max(1, edges[-1]))
+        homes = np.searchsorted(share[1:-1], middles, side="right")
+        self.homes = [list(live)[home] for home in homes]
+        self.shards = [self._read(k) for k in range(self.count)]
+
+    @property
+    def count(self) -> int:
+        return len(self.sources)
+
+    # -- what it is asked for --------------------------------------------------------------------
+
+    def each(self, work: Work, common: Any, own: dict[int, Any]) -> list[Any]:
+        """The result of every shard, in order."""
+        results = self._ask(work, common, lambda: own, add=False)
+        return [results[0, number] for number in sorted(own)]
+
+    def sum(self, work: Work, common: Any, own: Callable[[], dict[int, Any]]) -> Any:
+        """The sum of the results of all shards; `own` says what each is given, if asked again."""
+        (total,) = self._ask(work, common, own, add=True).values()
+        return total
+
+    def _ask(
+        self, work: Work, common: Any, own: Callable[[], dict[int, Any]], add: bool
+    ) -> dict[Node, Any]:
+        for _ in range(ATTEMPTS):
+            try:
+                self._settle()
+                return self._attempt(work, common, own(), add)
+            except _Again as again:
+                last = str(again)
+        raise ClusterError(f"the cluster lost {ATTEMPTS} workers in one pass, the last: {last}")
+
+    def _attempt(self, work: Work, common: Any, own: dict[int, Any], add: bool) -> dict[Node, Any]:
+        started, kind = time.perf_counter(), type(common).__name__
+        asked = range(self.count) if add else sorted(own)
+        homes = list(dict.fromkeys(self.homes[k] for k in asked))
+        message = self._send(common, homes)
+        answers: dict[str, Any] = {}
+        for home in homes:
+            mine = [k for k in asked if self.homes[k] == home]
+            given: Any = {k: own[k] for k in mine if own.get(k) is not None}
+            given = self._send(given, [home]) if given else given
+            shards = [self.shards[k] for k in mine]
+            task = shards, mine, work, message, given, self.count if add else 0
+            answers[home] = self._submit(home, _task, *task)
+        parts = list(answers.values())
+        while add and len(parts) > 1:
+            parts = [
+                self._submit(homes[k], _join, parts[k : k + FAN], self.count)
+                for k in range(0, len(parts), FAN)
+            ]
+            homes = homes[::FAN]
+        results: dict[Node, Any] = {}
+        for part in parts:
+            result = self._wait(part, answers, started, self.longest[kind])
+            if result is None:
+                self.recipes.clear()
+                raise _Again("a shard was moved")
+            results.update(result)
+        self.longest[kind] = max(self.longest[kind], time.perf_counter() - started)
+        return results
+
+    def _submit(self, home: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """At this worker or, if it is lost, at another one."""
+        return self.client.submit(
+            function, *arguments, workers=[home], allow_other_workers=True, pure=False
+        )
+
+    def _send(self, common: Any, homes: list[str]) -> Any:
+        """What all shards need, to each worker once."""
+        many = len(homes) > FEW
+        where = {"workers": homes if many else homes[:1], "broadcast": many, "hash": False}
+        try:
+            limit = max(PATIENCE, SLOWER * max(self.longest.values(), default=0.0))
+            (message,) = self.client.sync(
+                self.client._scatter, [common], **where, callback_timeout=limit
+            )
+        except self._faults(OSError, KeyError) as fault:  # KeyError: there is no such worker
+            self._drop_silent(homes)
+            raise _Again(f"{type(fault).__name__} while sending") from fault
+        return message
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    def _wait(self, future: Any, answers: dict[str, Any], started: float, usual: float) -> Any:
+        """The result; an error of a worker's task is raised, a fault means to ask again.
+
+        `usual` are the seconds that it took before.
+        """
+        answered: set[str] = set()
+        while True:
+            try:
+                return future.result(timeout=TICK)
+            except WaitedTooLong:
+                now = time.perf_counter() - started
+            except self._faults() as fault:
+                self._check_client()
+                raise _Again(f"{type(fault).__name__}: {fault}") from fault
+            pending = [home for home, answer in answers.items() if answer.status == "pending"]
+            if len(answers) - len(pending) > len(answered):
+                answered = answers.keys() - set(pending)
+                usual = max(usual, now)  # of those who have answered
+            self._check_hung(now, usual, pending, list(answers))
+
+    def _check_hung(self, now: float, usual: float, pending: list[str], homes: list[str]) -> None:
+        """Drop workers that take much longer than the others, or than before, or say nothing."""
+        if now < PATIENCE:
+            return
+        late = pending if usual and now > SLOWER * usual else []
+        self._drop(late)
+        lost = late or self._drop_silent(homes)
+        if lost:
+            raise _Again(f"no answer after {now:.0f} s from {', '.join(lost)}")
+
+    def _drop_silent(self, homes: list[str]) -> list[str]:
+        """Drop the workers that do not answer at all."""
+        self._check_client()
+        silent = []
+        for home in homes:
+            ask = {"workers": [home], "on_error": "return", "callback_timeout": ANSWER}
+            try:
+                self.client.sync(self.client._run, time.time, **ask)
+            except self._faults(OSError):
+                silent.append(home)
+        self._drop(silent)
+        return silent
+
+    def _drop(self, homes: list[str]) -> None:
+        """Make the scheduler forget workers; one that wakes up later finds that out, and ends."""
+        for home in homes:
+            self.client.run_on_scheduler(_remove, home)
+
+    def _faults(self, *more: type[BaseException]) -> tuple[type[BaseException], ...]:
+        distributed = need("distributed", "A cluster")
+        lost = distributed.scheduler.KilledWorker, distributed.comm.CommClosedError
+        return CancelledError, WaitedTooLong, TimeoutError, *lost, *more
+
+    def _check_client(self) -> None:
+        """Give a scheduler that is away some time to come back."""
+        until = time.monotonic() + RETURN
+        while self.client.status != "running":
+            if self.client.status == "closed" or time.monotonic() > until:
+                where = getattr(self.client.scheduler, "address", "its address")
+                raise ClusterError(
+                    f"the scheduler at {where} is gone: start it again, make a new Client and "
+                    "repeat the fit"
+                )
+            time.sleep(TICK / 4)
+
+    # -- who holds what --------------------------------------------------------------------------
+
+    def _live(self) -> dict[str, int]:
+        """The running workers and their threads."""
+        until = time.monotonic() + RETURN
+        while True:
+            self._check_client()
+            info = self.client.sync(self.client.scheduler.identity, n_workers=-1)
+            live = {
+                address: int(worker["nthreads"])
+                for address, worker in sorted(info["workers"].items())
+                if worker["status"] == "running"
+            }
+            if live:
+                return live
+            if time.monotonic() > until:
+                raise ClusterError(
+                    f"the cluster at {info['address']} has no worker: start some "
+                    f"(dask worker {info['address']})"
+                )
+            time.sleep(TICK / 4)
+
+    def _read(self, number: int) -> Any:
+        """The shard, read by the worker that it belongs to."""
+        self.versions[number] += 1
+        name = f"{self.id}-{number}-{self.versions[number]}"
+        where = {"workers": [self.homes[number]], "allow_other_workers": True}
+        return self.client.compute(self.sources[number](name), retries=1, **where)
+
+    def _settle(self) -> None:
+        """Every shard gets a home among the live workers; wait for those that are read."""
+        live = self._live()
+        for number in [k for k, home in enumerate(self.homes) if home not in live]:
+            self._move(number, self._idlest(live))
+        load = self._load(live)
+        while max(load.values()) - min(load.values()) >= A_WORKER:  # a worker came late
+            busiest = max(load, key=load.__getitem__)
+            number = max(k for k, home in enumerate(self.homes) if home == busiest)
+            self._move(number, self._idlest(live))
+            load = self._load(live)
+        self._wait_for_shards()
+
+    def _load(self, live: dict[str, int]) -> dict[str, float]:
+        """Shards of each worker for one thread of it."""
+        held = Counter(self.homes)
+        least = min(live.values())
+        return {home: held[home] * least / threads for home, threads in live.items()}
+
+    def _idlest(self, live: dict[str, int]) -> str:
+        load = self._load(live)
+        return min(load, key=load.__getitem__)
+
+    def _move(self, number: int, home: str) -> None:
+        self.homes[number] = home
+        self.recipes = {(name, k) for name, k in self.recipes if k != number}
+        self.shards[number].release()
+        self.shards[number] = self._read(number)
+
+    def _wait_for_shards(self) -> None:
+        started, answered, usual = time.perf_counter(), set[str](), 0.0
+        while pending := [k for k, shard in enumerate(self.shards) if shard.status == "pending"]:
+            with suppress(*self._faults()):  # its status says so
+                need("distributed", "A cluster").wait([self.shards[pending[0]]], timeout=TICK)
+            now = time.perf_counter() - started
+            late = sorted({self.homes[k] for k in pending})
+            if len(set(self.homes) - set(late)) > len(answered):
+                answered = set(self.homes) - set(late)
+                usual = now  # of those who have read theirs
+            self._check_hung(now, READING * usual, late, late)
+        for number, shard in enumerate(self.shards):
+            if shard.status != "finished":
+                self._check_client()
+                self._revive(number, shard)
+        self.failed.clear()
+
+    def _revive(self, number: int, shard: Any) -> None:
+        """Read a shard again whose reading failed, or which is lost; then an error says which."""
+        lo, hi = self.edges[number], self.edges[number + 1] - 1
+        reason = shard.exception() if shard.status == "error" else None
+        if reason is not None and not isinstance(reason, self._faults()):
+            raise ValueError(
+                f"rows {lo} to {hi} of X could not be read on {self.homes[number]}: "
+                f"{type(reason).__name__}: {reason}"
+            ) from reason
+        self.failed[number] += 1
+        if self.failed[number] > REREAD:
+            raise ClusterError(
+                f"rows {lo} to {hi} of X are lost with the worker that held them, and nothing says "
+                "where to read them again: make X from files, or keep it in this process"
+            ) from reason
+        self._move(number, self._idlest(self._live()))
+        raise _Again(f"rows {lo} to {hi} are lost")
+
+
+async def _remove(address: str, dask_scheduler: Any = None) -> None:
+    await dask_scheduler.remove_worker(address, stimulus_id=f"slender-{time.time()}")
