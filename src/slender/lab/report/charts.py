@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from .elements import E, Element, data
-from .scales import Axis, scale, tick_label
+from .scales import AxisScale, scale, tick_label
 
 WIDTH, HEIGHT = 460, 290  # of a chart, in units that are about a pixel
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 24, 42  # around its axes
@@ -141,7 +141,11 @@ def _svg(
 
 
 def _line(
-    line: Curve, place: int, points: list[tuple[int, float, float, float]], across: Axis, up: Axis
+    line: Curve,
+    place: int,
+    points: list[tuple[int, float, float, float]],
+    across: AxisScale,
+    up: AxisScale,
 ) -> Element:
     look = f"line s{line.colour % COLOURS}" + " dashed" * line.dashed + " thin" * line.thin
     drawn = E("g", class_=look, data_line=place)
@@ -161,7 +165,7 @@ def _line(
     return drawn
 
 
-def frame(across: Axis, up: Axis, x_label: str, y_label: str, about: str) -> Element:
+def frame(across: AxisScale, up: AxisScale, x_label: str, y_label: str, about: str) -> Element:
     """Axes with their numbers and names."""
     svg = E("svg", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=about)
     bottom = HEIGHT - BOTTOM
@@ -182,7 +186,7 @@ def frame(across: Axis, up: Axis, x_label: str, y_label: str, about: str) -> Ele
     return svg
 
 
-def _apart(across: Axis) -> list[float]:
+def _apart(across: AxisScale) -> list[float]:
     """Ticks whose labels do not touch."""
     ticks = across.ticks()
     while len(ticks) > 2 and any(

@@ -179,10 +179,16 @@ def _lines(
         look: dict[str, Any] = {"colour": colours[opt], "dashed": obj == "svm" and " " in name}
         if len(mine) > 1:
             thin += [
-                Curve(name, {x: list(column(fit["curve"], x)) for x in OVER}, list(heights(fit)), (),
-                     thin=True, **look)
+                Curve(
+                    name,
+                    {x: list(column(fit["curve"], x)) for x in OVER},
+                    list(heights(fit)),
+                    (),
+                    thin=True,
+                    **look,
+                )
                 for fit in mine
-            ]  # fmt: skip
+            ]
         middle = {
             x: medians([(column(fit["curve"], x), heights(fit)) for fit in mine])[-1] for x in OVER
         }
