@@ -388,6 +388,7 @@ def test_a_worker_is_lost_in_the_middle_of_a_pass(act, data, tmp_path, impatient
         clusters.end(lost)
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_without_a_worker(data, impatient):
     with clusters.cluster() as client:
         X, y = clusters.chunked(data.X_train, data.y_train, 6)
