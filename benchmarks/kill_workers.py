@@ -8,7 +8,8 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask.array as da
@@ -47,23 +48,30 @@ def disturbed_fits(count: int, n: int, seed: int, how: int = signal.SIGKILL) -> 
     data, rng = planted(n, 64, 20, separation=0.4), np.random.default_rng(seed)
     X, y = da.from_array(data.X_train, chunks=(-(-n // 6), -1)), data.y_train
     results = []
-    cluster = LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0")
-    with cluster, Client(cluster) as client:
+    with workers():
         LogisticClassifier(10.0, tol=TOL, random_state=0).fit(X, y)  # compiles
         started = time.perf_counter()
         expected = LogisticClassifier(10.0, tol=TOL, random_state=0).fit(X, y).coef_
         usual = time.perf_counter() - started
-        for _ in range(count):
-            client.wait_for_workers(WORKERS, timeout=60)  # the nanny has started another one
+    for _ in range(count):
+        with workers() as client:
             found = fit_disturbed(client, X, y, rng.uniform(0.0, 0.9 * usual), how)
-            found["same"] = np.array_equal(found.pop("coef"), expected)
-            results.append(found)
-            print(
-                f"killed after {found['after']:.2f} s, fitted in {found['taken']:.2f} s, "
-                f"proved: {found['proved']}, the same bits: {found['same']}",
-                flush=True,
-            )
+        found["same"] = np.array_equal(found.pop("coef"), expected)
+        results.append(found)
+        print(
+            f"killed after {found['after']:.2f} s, fitted in {found['taken']:.2f} s, "
+            f"proved: {found['proved']}, the same bits: {found['same']}",
+            flush=True,
+        )
     return results
+
+
+@contextmanager
+def workers() -> Iterator[Any]:
+    """A client of WORKERS processes, new ones for each fit: a killed one may not be replaced."""
+    cluster = LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0")
+    with cluster, Client(cluster) as client:
+        yield client
 
 
 def main() -> None:
