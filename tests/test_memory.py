@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/statm"),
 ]
 MB = 2**20
-N, D, C = 400_000, 64, 20  # a float32 copy of the rows takes 98 MB, a float64 one 195 MB
+N, D, C = 400_000, 64, 8  # a float32 copy of the rows takes 98 MB, a float64 one 195 MB
 SMALL = {
     "LinearProbe": {"Cs": [1e-3, 1e-2]},
     "TraceNormProbe": {"lambda1s": 2, "lambda2s": 2, "passes": 8},
