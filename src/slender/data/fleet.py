@@ -39,7 +39,7 @@ PATIENCE = 60.0  # seconds to wait for a worker at least,
 SLOWER = 10.0  # and how much longer than the others, or than before, it may take
 READING = 10.0  # times as long, if it reads its rows
 REREAD = 3  # times that reading a lost shard may fail
-ANSWER = 5.0  # seconds in which a worker must say that it is there
+ANSWER = 20.0  # seconds in which a worker must say that it is there
 RETURN = 30.0  # seconds for the scheduler, or for a first worker, to come back
 ATTEMPTS = 10  # at one pass
 
