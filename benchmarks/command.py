@@ -103,14 +103,18 @@ def called() -> str | None:
     main = getattr(sys.modules["__main__"], "__spec__", None)
     if main is None or not main.name.startswith("benchmarks"):
         return None
-    given = iter(sys.argv[1:])
-    kept = []
+    return without_outputs(["python", "-m", main.name.removesuffix(".__main__"), *sys.argv[1:]])
+
+
+def without_outputs(words: Iterable[str]) -> str:
+    """A command line without --json FILE and --resume."""
+    given, kept = iter(words), []
     for word in given:
         if word == "--json":
             next(given, None)
         elif word != "--resume" and not word.startswith("--json="):
             kept.append(word)
-    return shlex.join(["python", "-m", main.name.removesuffix(".__main__"), *kept])
+    return shlex.join(kept)
 
 
 def shape_of(dataset: Dataset) -> list[int]:

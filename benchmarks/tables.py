@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from slender.cli.compare import report as compared
+from slender.cli.compared import report as compared
 from slender.lab.documents import read, save
 from slender.lab.provenance import PACKAGES
 
@@ -79,7 +79,8 @@ def load(path: Path) -> Document:
         raise typer.BadParameter(f"{path} is not a results file: no JSON document")
     if body.get("command") == "compare":
         told = {"": [command.plain(thing) for thing in compared(body)]}
-        body = {**body, "benchmark": "compare", "command": "slender compare", "report": told}
+        typed = command.without_outputs(body["command_line"])
+        body = {**body, "benchmark": "compare", "command": typed, "report": told}
     missing = [key for key in ("benchmark", "report", "version", "machine") if key not in body]
     if missing:
         raise typer.BadParameter(f"{path} is not a results file: it lacks {', '.join(missing)}")

@@ -73,6 +73,7 @@ def test_a_comparison_of_the_command_is_a_results_file_too(tmp_path):
         slender([*words, "--json", str(file), "--quiet"])
     assert not exit_code.value.code
     page = tables.page([tables.load(file)])
+    assert f"```sh\nslender {' '.join(words)} --quiet\n```" in page
     summary = json.loads(file.read_text())["summary"]
     for row in summary:
         assert f"| {row['opt']} | {row['objective']['mean']:.5g} |" in page

@@ -16,7 +16,7 @@ import slender
 from slender import LinearProbe, LogisticClassifier, SGDClassifier, storage
 from slender.rows.fingerprint import fingerprint
 from slender.solvers import checkpoint as module
-from slender.solvers.checkpoint import Stage, clear, saved_in
+from slender.solvers.checkpoint import SavedRun, clear, saved_in
 from slender.solvers.newton import Newton
 from slender.solvers.packing import pack
 from slender.storage import FileError
@@ -55,7 +55,7 @@ class Killed(BaseException):
 
 def killed_every(monkeypatch, writes):
     """From here on a fit dies after so many writes; 0: it does not."""
-    usual, count = Stage.write, [0]
+    usual, count = SavedRun.write, [0]
 
     def write(self, *given):
         usual(self, *given)
@@ -63,7 +63,7 @@ def killed_every(monkeypatch, writes):
         if count[0] % writes == 0:
             raise Killed
 
-    monkeypatch.setattr(Stage, "write", write if writes else usual)
+    monkeypatch.setattr(SavedRun, "write", write if writes else usual)
 
 
 def resumed(make, monkeypatch, writes, *data):
@@ -107,7 +107,7 @@ def test_a_killed_fit_ends_as_one_that_was_not(case, tmp_path, monkeypatch):
     assert figures(model) == figures(whole)
     # the same call again finds the last step, and only ends it
     steps = []
-    monkeypatch.setattr(Stage, "stepped", lambda *given, **more: steps.append(given))
+    monkeypatch.setattr(SavedRun, "stepped", lambda *given, **more: steps.append(given))
     assert figures(make().fit(X[:n], y[:n])) == figures(whole)
     assert not steps
 
@@ -135,8 +135,8 @@ def test_every_part_of_a_state_is_saved(dtype, tmp_path, monkeypatch):
         seen.update(kinds_in(pack(saved.tree, saved.kinds)[0]))
         usual(self, saved, *given)
 
-    usual = Stage.write
-    monkeypatch.setattr(Stage, "write", write)
+    usual = SavedRun.write
+    monkeypatch.setattr(SavedRun, "write", write)
     for place, labels in enumerate((y, many)):
         settings = {"tol": 1e-9 if labels is y else 1e-3, "max_iter": 12, "random_state": 0}
         whole = LogisticClassifier(**settings).fit(X.astype(dtype), labels)
@@ -174,7 +174,7 @@ def test_without_a_seed_the_random_numbers_are_those_of_the_first_call(tmp_path,
 
 
 def test_a_short_fit_writes_nothing(tmp_path):
-    LogisticClassifier(checkpoint=tmp_path / "saved").fit(X, y)
+    LogisticClassifier(checkpoint=tmp_path / "saved", checkpoint_every=1e6).fit(X, y)
     assert not saved_in(tmp_path / "saved")
 
 

@@ -137,7 +137,7 @@ def test_other_formats(slender, quantizer):
         ("X_train.npy --out X.pq --training-rows 99", ["99 rows", "give at least 256"]),
         ("X_test.npy --out X.pq", ["200 rows", "give at least 256"]),
         ("none.npy --out X.pq", ["none.npy", "no such file"]),
-        (". --out X.pq", ["is a folder"]),
+        (". --out X.pq", ["different formats", "X_test.npy and X_test.pq"]),
         ("y_train.npy --out X.pq", ["y_train.npy", "1 dimension"]),
         ("X_train.npy --out none/X.pq", ["none/X.pq", "no folder"]),
         ("X_train.npy --out X.pq --json X.pq", ["two results"]),

@@ -18,12 +18,12 @@ COMMANDS = dict.fromkeys(METHODS, ("fit", "--method"))
 COMMANDS |= dict.fromkeys(PROBES, ("path", "--penalty"))
 EVERY = {**METHODS, **PROBES}
 FLAGS = {"fit_intercept": "--intercept", "random_state": "--seed", "Cs": "--cs"}
+BOTH = {"out", "val", "val_y", "label", "key", "resume", "cluster", "workers", "log", "json",
+        "threads", "quiet"}  # fmt: skip
 COMMON = {  # options that are not those of an estimator
-    "fit": {"features", "method", "out", "val", "val_y", "json", "threads", "quiet",
-            "resume", "key", "label", "cluster", "workers"},
-    "path": {"penalty", "out", "val", "val_y", "validation", "cv", "plot", "json", "threads",
-             "quiet", "resume", "key", "label", "cluster", "workers"},
-}  # fmt: skip
+    "fit": {*BOTH, "features", "method"},
+    "path": {*BOTH, "penalty", "validation", "cv", "plot"},
+}
 
 
 def options(*words):

@@ -204,4 +204,4 @@ def test_the_commands_that_redraw_figures_run(tmp_path, monkeypatch, slender):
             code, out, err = slender(*line.split(), "--scale", "tiny")
             assert (code, err) == (0, ""), err
             assert "--list" in line or "claims hold" in out
-    assert len(lines) == 5
+    assert len(lines) > 4

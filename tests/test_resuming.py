@@ -110,15 +110,15 @@ def test_figures_on_other_rows_are_kept_too(here, slender, monkeypatch):
     wanted = json.loads(Path("m.json").read_text())["trace"]
     saved = [*words.split(), "--checkpoint", "kept", "--checkpoint-every", "0", "--resume"]
     with monkeypatch.context() as patch:
-        from slender.solvers.checkpoint import Stage
+        from slender.solvers.checkpoint import SavedRun
 
-        usual = Stage.write
+        usual = SavedRun.write
 
         def write(self, *given):
             usual(self, *given)
             raise RuntimeError("killed")
 
-        patch.setattr(Stage, "write", write)
+        patch.setattr(SavedRun, "write", write)
         for _ in range(3):
             assert slender(*saved)[0] == 1
     assert slender(*saved)[0] == 0

@@ -1,38 +1,20 @@
 """slender compare: optimisers x data sets x seeds; with --sizes, x numbers of training rows."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .compared import report
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .interrupts import Interrupted, interruptible
 from .live import progress_of_comparison
 from .logs import check_log, log_beside, logged
 from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
-from .output import check_outputs, check_plot, columns, say, show, write_json
-from .resuming import FITS
+from .output import check_outputs, check_plot, say, show, write_json
+from .resuming import forget_fits, ledger_in
 
-COLUMNS = {  # heading -> name in a row of the summary, format
-    "objective": ("objective", ".5g"),
-    "gap": ("gap", ".1e"),
-    "train": ("train_accuracy", ".4f"),
-    "validation": ("validation_accuracy", ".4f"),
-    "test": ("test_accuracy", ".4f"),
-    "test top-5": ("test_top5", ".4f"),
-    "seconds": ("seconds", ".3f"),
-    "passes": ("passes", "g"),
-}
 FIT = ("dataset", "size", "opt", "obj", "seed", "step")  # of a record in the log
-SIZES = {
-    "rows": ("size", ",d"),
-    "seconds": ("seconds", ".3f"),
-    "test error": ("error", ".4f"),
-    "above the best": ("excess", ".4f"),
-    "PR area": ("pr_area", ".4f"),
-}
 
 
 def compare(
@@ -133,7 +115,7 @@ def compare(
     )
     for reason in reasons:
         say(f"left out: {reason}")
-    with _ledger_in(checkpoint, json) as ledger:
+    with ledger_in(checkpoint, json) as ledger:
         results = _carry_out(plan, ledger, log, resume, quiet)
     if plot is not None:
         _plot(results, plot)
@@ -143,9 +125,7 @@ def compare(
     if not quiet and json != "-":
         show(*report(results))
     if checkpoint is not None:
-        (checkpoint / FITS).unlink(missing_ok=True)
-        if not any(checkpoint.iterdir()):
-            checkpoint.rmdir()
+        forget_fits(checkpoint)
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -206,22 +186,6 @@ def _rates(text: str) -> Any:
 
 
 # -- the work --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _ledger_in(folder: Path | None, json: str | None) -> Iterator[str | None]:
-    """The file that fits are kept in as they are made."""
-    if folder is None:
-        yield None if json == "-" else json
-        return
-    from ..storage import FileError, check_writable, owned, remove_stale
-
-    with owned(folder, "comparison"):
-        remove_stale(folder)
-        if not (folder / FITS).exists() and any(folder.iterdir()):
-            raise FileError(f"{folder}: holds other files; choose a new folder, or an empty one")
-        check_writable(folder / FITS)
-        yield str(folder / FITS)
 
 
 def _carry_out(
@@ -354,50 +318,3 @@ def _warnings(results: dict[str, Any]) -> list[str]:
     fits = [results["fits"][place] for place in results["compared"]]
     texts = [f"{f['opt']} on {f['dataset']}: {text}" for f in fits for text in f["warnings"]]
     return list(dict.fromkeys(texts))
-
-
-def report(results: dict[str, Any]) -> list[Any]:
-    """A document of this command in tables and sentences."""
-    things: list[Any] = []
-    for dataset, facts in results["datasets"].items():
-        rows = [row for row in results["summary"] if row["dataset"] == dataset]
-        if not rows:
-            continue
-        title = (
-            f"{dataset}: {facts['train']:,} training, {facts['validation']:,} validation, "
-            f"{facts['test']:,} test rows x {facts['features']:,}, {facts['classes']} classes"
-        )
-        if results["large_scale"]:
-            things += [title, *_scaling(results["large_scale"][dataset]), ""]
-            continue
-        things.append(title)
-        for problem in dict.fromkeys(row["problem"] for row in rows):
-            mine = [row for row in rows if row["problem"] == problem]
-            things += [f"  {problem}", columns(mine, {"": ("opt", ""), **COLUMNS})]
-        things.append("")
-    for choice in results["choices"]:
-        size = "" if choice["size"] is None else f", {choice['size']:,} rows"
-        edge = ", the last one tried: give --rates a wider range" if choice["at_edge"] else ""
-        things.append(
-            f"{choice['opt']} on {choice['dataset']}{size}: first step {choice['chosen']:.3g}, "
-            f"the best of {len(choice['rates'])}{edge}"
-        )
-    return things
-
-
-def _scaling(of: dict[str, Any]) -> list[Any]:
-    things: list[Any] = []
-    binary = any(p["pr_area"]["mean"] is not None for c in of["contenders"] for p in c["points"])
-    heads = {name: head for name, head in SIZES.items() if binary or name != "PR area"}
-    for each in of["contenders"]:
-        effort = "-" if each["effort"] is None else f"{each['effort']:.2f}"
-        area = "-" if each["au_time"] is None else f"{100 * each['au_time']:.2f} %"
-        line = f"  {each['opt']} {each['obj']}: seconds ~ rows^{effort}, AuTime {area}"
-        if each["au_time_pr"] is not None:
-            line += f", AuTime of 1 - PR area {100 * each['au_time_pr']:.2f} %"
-        things += [line, columns(each["points"], heads)]
-    things.append(
-        f"  best achieved by any optimiser at any size: {100 * of['best_error']:.2f} %, which "
-        "stands for the best achievable"
-    )
-    return things

@@ -5,9 +5,12 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from ..files import Names
 
 # Whose threads to set: slender's, those of its BLAS, and of faiss and others that use OpenMP.
 POOLS = ("SLENDER_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
@@ -130,7 +133,7 @@ def _between(lowest: str, highest: str, number: str) -> list[float]:
 
 
 def read_data(
-    paths: list[str], names: Any, part: str = "train", n_features: int | None = None
+    paths: list[str], names: "Names", part: str = "train", n_features: int | None = None
 ) -> Any:
     """(X, y) of the files of a command line."""
     from ..files import read_dataset, rows_and_labels
@@ -138,7 +141,7 @@ def read_data(
     return read_dataset(*rows_and_labels(paths, names.label), part, n_features, names)
 
 
-def read_val(val: str | None, val_y: str | None, part: str, n_features: int, names: Any) -> Any:
+def read_val(val: str | None, val_y: str | None, part: str, n_features: int, names: "Names") -> Any:
     """(X, y) of --val and --val-y, or of a part of a folder; None if they are not given."""
     if val is None:
         if val_y is not None:

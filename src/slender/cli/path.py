@@ -1,7 +1,7 @@
 """slender path: a probe for every penalty, and the one that does best on held-out rows."""
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,9 @@ from .output import check_outputs, check_plot, command_line, facts, relative_gap
 from .progress import Bar, progress_of_path
 from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
+
+if TYPE_CHECKING:
+    from ..files import Names
 
 BY_PENALTY = OneOf("--penalty", "l2", PROBES)
 HELD_OUT = 0.1  # share of the rows, if nothing else is said
@@ -188,13 +191,13 @@ def _validation(
     val_y: str | None,
     share: float | None,
     cv: int | None,
-    names: Any,
+    names: "Names",
 ) -> tuple[Any, str]:
     """What LinearProbe takes as `validation`, and how to say it."""
     given = {"--val": val, "--validation": share, "--cv": cv}
-    names = [name for name, value in given.items() if value is not None]
-    if len(names) > 1:
-        raise ValueError(f"{' and '.join(names)} exclude each other; give one of them")
+    flags = [name for name, value in given.items() if value is not None]
+    if len(flags) > 1:
+        raise ValueError(f"{' and '.join(flags)} exclude each other; give one of them")
     held_out = read_val(val, val_y, "val", n_features, names)  # of a folder, never its test part
     if held_out is not None:
         return held_out, f"{val}, {held_out[0].shape[0]:,} rows"
@@ -206,7 +209,7 @@ def _validation(
     return share, f"{100 * share:g} % of the rows"
 
 
-def _test_part(X: list[str], names: Any) -> Any:
+def _test_part(X: list[str], names: "Names") -> Any:
     """The test rows of a folder that has some; they are scored, never chosen on."""
     from ..files import has_part
 

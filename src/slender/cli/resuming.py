@@ -1,10 +1,14 @@
 """--checkpoint and --resume: where a job saves what it has done, and whether it may go on there."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 from .interrupts import Interrupted
 from .options import of_output
+
+FITS = "fits.json"  # of a comparison
 
 Resume = Annotated[
     bool,
@@ -35,9 +39,6 @@ def holds_a_job(folder: Path) -> bool:
     return bool(saved_in(folder)) or any((folder / name).exists() for name in (JOB, FITS))
 
 
-FITS = "fits.json"  # of a comparison
-
-
 def left_with(folder: Path | None) -> BaseException:
     """What to raise after Ctrl-C: it says if there is something to continue."""
     if folder is None or not holds_a_job(folder):
@@ -48,3 +49,26 @@ def left_with(folder: Path | None) -> BaseException:
 def and_continues(folder: Path | None) -> str:
     """To add to what is said about a model of an interrupted fit."""
     return "" if folder is None else f"; the same command with --resume continues from {folder}"
+
+
+@contextmanager
+def ledger_in(folder: Path | None, json: str | None) -> Iterator[str | None]:
+    """The file that fits are kept in as they are made."""
+    if folder is None:
+        yield None if json == "-" else json
+        return
+    from ..storage import FileError, check_writable, owned, remove_stale
+
+    with owned(folder, "comparison"):
+        remove_stale(folder)
+        if not (folder / FITS).exists() and any(folder.iterdir()):
+            raise FileError(f"{folder}: holds other files; choose a new folder, or an empty one")
+        check_writable(folder / FITS)
+        yield str(folder / FITS)
+
+
+def forget_fits(folder: Path) -> None:
+    """Remove what `ledger_in` kept, and the folder if nothing else is in it."""
+    (folder / FITS).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()

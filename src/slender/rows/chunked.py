@@ -4,8 +4,8 @@ A source is one file, or one array in it.  It can be cut at its edges without re
 twice: they are the borders of what the format compresses or stores as a unit.  Chunks are joined to
 parts of about PART_BYTES, which are read ahead (ahead.py) one after the other.
 
-In a random order rows are read by smaller chunks, and `gather` keeps those of a buffer for the next
-rows (shuffling.py).
+Rows in a random order are read by smaller chunks (shuffling.py).  Who asks for such an order will
+gather its rows, and `gather` then keeps the chunks of a buffer for the next ones.
 """
 
 import threading
@@ -43,9 +43,8 @@ class Source(Protocol):
 class ChunkedRows(Rows):
     """The rows of some sources, one after the other."""
 
-    def __init__(self, sources: Sequence[Source], keep: int | None = None) -> None:
+    def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = list(sources)
-        self.keep = keep  # bytes of chunks to keep, if not those of a buffer
         self.firsts = np.cumsum([0, *(source.shape[0] for source in sources)])  # of each, and n
         self.shape = (int(self.firsts[-1]), sources[0].shape[1])
         self.stored = np.result_type(*(source.dtype for source in sources))
@@ -54,6 +53,7 @@ class ChunkedRows(Rows):
         self._chunks = self._joined(shuffling.CHUNK_BYTES)
         self._chunk_bytes = np.diff(self._chunks) * self.stored_row_bytes
         self._kept: OrderedDict[int, NDArray[Any]] = OrderedDict()  # chunks, the last used last
+        self._keep = 0  # bytes of them, beside the last
         self._lock = threading.Lock()
 
     def rows_of(self, stored: NDArray[Any]) -> Rows:
@@ -93,6 +93,10 @@ class ChunkedRows(Rows):
     def gather(self, index: NDArray[np.intp]) -> Block:
         return self.rows_of(self.pick(index)).block(0, len(index))
 
+    def random_order(self, index: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        self._keep = shuffling.BUFFER_BYTES
+        return super().random_order(index, rng)
+
     def chunk_borders(self) -> Sequence[int]:
         return self._chunks.tolist()  # type: ignore[no-any-return]
 
@@ -119,8 +123,7 @@ class ChunkedRows(Rows):
                 chunk = self.read(int(self._chunks[k]), int(self._chunks[k + 1]))
                 self.rows_of(chunk).will_need()
             self._kept[k] = chunk
-            most = shuffling.BUFFER_BYTES if self.keep is None else self.keep
-            most += self._chunk_bytes.max()
+            most = self._keep + self._chunk_bytes.max()
             while self._chunk_bytes[list(self._kept)].sum() > most:
                 self._kept.popitem(last=False)
         return chunk

@@ -105,12 +105,12 @@ class Checkpoint:
             self.warned_of_threads = True
         self.rng.bit_generator.state = self.start = _state_of(start)
 
-    def next_stage(self) -> "Stage | None":
+    def next_stage(self) -> "SavedRun | None":
         """For the next call of the loop; None once the fit was interrupted: its rest is hurried."""
         if self.closed:
             return None
         self._stages += 1
-        return Stage(self, self.folder / _name(self._stages - 1))
+        return SavedRun(self, self.folder / _name(self._stages - 1))
 
 
 class Saved(NamedTuple):
@@ -121,7 +121,7 @@ class Saved(NamedTuple):
     noted: Mapping[str, Any]  # numbers of the loop
 
 
-class Stage:
+class SavedRun:
     """One call of the loop."""
 
     def __init__(self, of: Checkpoint, path: Path) -> None:

@@ -34,7 +34,7 @@ import numpy as np
 from ..problem.linear import Linear
 from ..rows import one_blas_thread
 from ..rows.ahead import METER
-from .checkpoint import Checkpoint, Saved, Stage
+from .checkpoint import Checkpoint, Saved, SavedRun
 
 # "seconds", "passes", "objective", "bytes_read" if the rows are in files, and what a solver adds
 Record = dict[str, float]
@@ -147,7 +147,7 @@ def run(
 class _Fit(Generic[State]):
     """A call of `run`, on its way."""
 
-    stage: Stage | None = None
+    stage: SavedRun | None = None
     whole = True  # is the state that of the end of a step?
 
     def __init__(

@@ -13,7 +13,7 @@ from .parquet import Parquet
 from .pq import Pq
 from .pt import Pt
 from .safetensors import Safetensors
-from .svmlight import Svmlight
+from .svmlight import SvmlightFormat
 from .zarr import Zarr, is_zarr
 
 FORMATS: tuple[Format, ...] = (
@@ -26,7 +26,7 @@ FORMATS: tuple[Format, ...] = (
     Hdf5(),
     Zarr(),
     Pq(),
-    Svmlight(),
+    SvmlightFormat(),
 )
 BY_SUFFIX: dict[str, Format] = {suffix: each for each in FORMATS for suffix in each.suffixes}
 ROWS = {**BY_SUFFIX, ".txt": BY_SUFFIX[".svm"]}  # as text, rows are svmlight
@@ -52,7 +52,7 @@ def suffix_of(path: Path) -> str:
     """In lower case; of rcv1.svm.gz it is .svm, since the reader of that format unzips."""
     inner = Path(path.stem).suffix.lower()
     zipped = path.suffix.lower() in ZIPPED
-    return inner if zipped and inner in Svmlight.suffixes else path.suffix.lower()
+    return inner if zipped and inner in SvmlightFormat.suffixes else path.suffix.lower()
 
 
 def open_file(path: Path, ask: Ask) -> FileRows:

@@ -16,7 +16,7 @@ from .base import Ask, FileRows, NoLabelsError
 from .formats import format_of
 
 
-class Shard(Protocol):
+class StoredShard(Protocol):
     """Some rows of one file; it can be sent to another process, which opens the file."""
 
     def __len__(self) -> int:
@@ -29,10 +29,10 @@ class Shard(Protocol):
     def open(self) -> FileRows:
         """The rows."""
 
-    def cut(self, lo: int, hi: int) -> "Shard":
+    def cut(self, lo: int, hi: int) -> "StoredShard":
         """Rows lo..hi of these."""
 
-    def absolute(self) -> "Shard":
+    def absolute(self) -> "StoredShard":
         """The same for a process in another folder."""
 
     def labels(self) -> NDArray[Any]:
@@ -130,7 +130,7 @@ class RowStore:
 
     def __init__(
         self,
-        shards: Sequence[Shard],
+        shards: Sequence[StoredShard],
         files: Sequence[FileRows],
         labels: LabelFiles | NDArray[Any] | None = None,
     ) -> None:
@@ -222,9 +222,9 @@ class RowStore:
             yield self._reader().read(lo, hi)
 
     def _reader(self) -> ChunkedRows:
-        """Reads rows as they are stored, and keeps the last chunks for the next slice."""
+        """Reads rows as they are stored, and keeps the last chunk for the next slice."""
         if self._chunked is None:
-            self._chunked = ChunkedRows(self.files, keep=0)
+            self._chunked = ChunkedRows(self.files)
         return self._chunked
 
     def __getitem__(self, rows: Any) -> Any:

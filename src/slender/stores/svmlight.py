@@ -12,7 +12,7 @@ from .base import Ask, reading
 from .sparse import SparseRows
 
 
-class Svmlight:
+class SvmlightFormat:
     suffixes = (".svm", ".svmlight", ".libsvm")
 
     def open(self, path: Path, ask: Ask) -> SparseRows:

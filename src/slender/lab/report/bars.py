@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from .charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, px
 from .elements import E, Element
-from .scales import Scale, scale
+from .scales import AxisScale, scale
 
 
 def bars(
     title: str, heights: Sequence[float], labels: tuple[str, str], tips: Sequence[str]
 ) -> Element:
     """Bars of equal width from 0 to 100 %; `labels` name the axes."""
-    across = Scale(0.0, 100.0, LEFT, WIDTH - RIGHT, False)
+    across = AxisScale(0.0, 100.0, LEFT, WIDTH - RIGHT, False)
     up = scale([0.0, max(heights)], HEIGHT - BOTTOM, TOP, False)._replace(low=0.0)
     svg = frame(across, up, *labels, title)
     width = 100.0 / len(heights)
@@ -25,8 +25,8 @@ def reliability(
     rows: Sequence[int], confidence: Sequence[float], right: Sequence[float], ece: float
 ) -> Element:
     """A reliability diagram: in each bin of confidence, the share of right answers (in %)."""
-    across = Scale(0.0, 100.0, LEFT, WIDTH - RIGHT, False)
-    up = Scale(0.0, 100.0, HEIGHT - BOTTOM, TOP, False)
+    across = AxisScale(0.0, 100.0, LEFT, WIDTH - RIGHT, False)
+    up = AxisScale(0.0, 100.0, HEIGHT - BOTTOM, TOP, False)
     title = f"Calibration: expected calibration error {100 * ece:.2f} %"
     svg = frame(across, up, "confidence of the answer, %", "right answers, %", title)
     width, most = 100.0 / len(rows), max(rows)
@@ -51,7 +51,9 @@ def reliability(
              E("p", note, class_="note"), class_="chart")  # fmt: skip
 
 
-def _bar(across: Scale, up: Scale, x: float, width: float, height: float, tip: str) -> Element:
+def _bar(
+    across: AxisScale, up: AxisScale, x: float, width: float, height: float, tip: str
+) -> Element:
     left, right, top = across(x) + 1, across(x + width) - 1, up(height)
     return E("rect", E("title", tip), class_="bar", x=px(left), y=px(top), data_tip=tip,
              width=px(right - left), height=px(max(1.0, up.start - top)))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Line charts: one SVG for each position of the switches (seconds or passes, log or linear).
+"""Curve charts: one SVG for each position of the switches (seconds or passes, log or linear).
 
 The switches are radio buttons, and CSS shows the SVG that they choose: no script is needed.  The
 script finds the point that is nearest to the pointer, whose text is `tips[line][point]`.
@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from .elements import E, Element, data
-from .scales import Scale, scale, tick_label
+from .scales import AxisScale, scale, tick_label
 
 WIDTH, HEIGHT = 460, 290  # of a chart, in units that are about a pixel
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 24, 42  # around its axes
@@ -23,7 +23,7 @@ Numbers = Sequence[float | None]
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """A curve: y over one x, or over several to choose from."""
 
     name: str
@@ -43,7 +43,7 @@ class Chart:
     title: str
     y_label: str
     x_labels: Mapping[str, str]  # what x is -> the label of its axis; the first is shown first
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     x_log: bool = False
     y_log: bool = False  # at first
     marks: Mapping[str, float] | None = None  # text -> x of a vertical line
@@ -98,7 +98,7 @@ def _switch(name: str, axis: str, options: Mapping[str, str], chosen: str) -> li
     return made
 
 
-def _legend(lines: Sequence[Line]) -> Element:
+def _legend(lines: Sequence[Curve]) -> Element:
     keys = E("ul", class_="legend")
     for place, line in enumerate(lines):
         if not line.thin:
@@ -113,7 +113,7 @@ def _legend(lines: Sequence[Line]) -> Element:
 
 
 def _svg(
-    chart: Chart, lines: Sequence[Line], x: str, x_label: str, y_log: bool, look: str
+    chart: Chart, lines: Sequence[Curve], x: str, x_label: str, y_log: bool, look: str
 ) -> Element:
     shown = [(line, _known(line, x, chart.x_log, y_log)) for line in lines]
     xs = [point[1] for _, points in shown for point in points]
@@ -141,7 +141,11 @@ def _svg(
 
 
 def _line(
-    line: Line, place: int, points: list[tuple[int, float, float, float]], across: Scale, up: Scale
+    line: Curve,
+    place: int,
+    points: list[tuple[int, float, float, float]],
+    across: AxisScale,
+    up: AxisScale,
 ) -> Element:
     look = f"line s{line.colour % COLOURS}" + " dashed" * line.dashed + " thin" * line.thin
     drawn = E("g", class_=look, data_line=place)
@@ -161,7 +165,7 @@ def _line(
     return drawn
 
 
-def frame(across: Scale, up: Scale, x_label: str, y_label: str, about: str) -> Element:
+def frame(across: AxisScale, up: AxisScale, x_label: str, y_label: str, about: str) -> Element:
     """Axes with their numbers and names."""
     svg = E("svg", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=about)
     bottom = HEIGHT - BOTTOM
@@ -182,7 +186,7 @@ def frame(across: Scale, up: Scale, x_label: str, y_label: str, about: str) -> E
     return svg
 
 
-def _apart(across: Scale) -> list[float]:
+def _apart(across: AxisScale) -> list[float]:
     """Ticks whose labels do not touch."""
     ticks = across.ticks()
     while len(ticks) > 2 and any(
@@ -202,7 +206,7 @@ def px(value: float) -> str:
 
 
 def _known(
-    line: Line, x: str, x_log: bool = False, y_log: bool = False
+    line: Curve, x: str, x_log: bool = False, y_log: bool = False
 ) -> list[tuple[int, float, float, float]]:
     """(place, x, y, error) of the points that these axes can show."""
     errors: Any = line.error or [0.0] * len(line.y)
@@ -217,12 +221,12 @@ def _is(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _thinned(line: Line) -> Line:
+def _thinned(line: Curve) -> Curve:
     n = len(line.y)
     if n <= MOST_POINTS:
         return line
     kept = sorted({round(k * (n - 1) / (MOST_POINTS - 1)) for k in range(MOST_POINTS)})
-    return Line(
+    return Curve(
         line.name,
         {name: [values[k] for k in kept] for name, values in line.x.items()},
         [line.y[k] for k in kept],

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..curves import column, medians
 from ..measures import summary
-from .charts import Chart, Line
+from .charts import Chart, Curve
 from .elements import E
 from .fits import OVER, work
 from .results import Result
@@ -169,7 +169,7 @@ def _lines(
     colours: Mapping[str, int],
     heights: Callable[[Fit], NDArray[np.float64]],
     text: str,
-) -> list[Line]:
+) -> list[Curve]:
     """For each contender the medians, and each seed thin behind them."""
     thin, thick = [], []
     keys = dict.fromkeys((fit["opt"], fit["obj"]) for fit in fits)
@@ -179,10 +179,16 @@ def _lines(
         look: dict[str, Any] = {"colour": colours[opt], "dashed": obj == "svm" and " " in name}
         if len(mine) > 1:
             thin += [
-                Line(name, {x: list(column(fit["curve"], x)) for x in OVER}, list(heights(fit)), (),
-                     thin=True, **look)
+                Curve(
+                    name,
+                    {x: list(column(fit["curve"], x)) for x in OVER},
+                    list(heights(fit)),
+                    (),
+                    thin=True,
+                    **look,
+                )
                 for fit in mine
-            ]  # fmt: skip
+            ]
         middle = {
             x: medians([(column(fit["curve"], x), heights(fit)) for fit in mine])[-1] for x in OVER
         }
@@ -193,7 +199,7 @@ def _lines(
             + (text.format(value) if np.isfinite(value) else "-")
             for p, s, value in zip(xs["passes"], xs["seconds"], y, strict=True)
         ]
-        thick.append(Line(name, xs, list(y), tips, **look))
+        thick.append(Curve(name, xs, list(y), tips, **look))
     return thin + thick
 
 
@@ -214,8 +220,8 @@ def _growth(document: Mapping[str, Any], dataset: str) -> list[Chart]:
             f"{name}, {n:,} rows: {s:.3g} s, {e:.2f} % wrong"
             for n, s, e in zip(sizes["rows"], took, wrong, strict=True)
         ]
-        seconds.append(Line(name, sizes, took, tips, colour=place))
-        errors.append(Line(name, sizes, wrong, tips, colour=place))
+        seconds.append(Curve(name, sizes, took, tips, colour=place))
+        errors.append(Curve(name, sizes, wrong, tips, colour=place))
     rows = {"rows": "training rows"}
     return [
         Chart(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...registry import ESTIMATORS, METHODS, PROBES
-from .charts import Chart, Line
+from .charts import Chart, Curve
 from .results import Result
 from .section import Section, command_of, versions_of
 
@@ -167,7 +167,7 @@ def _over_work(
         for record, value in zip(trace, y, strict=True)
     ]
     x = {name: _column(trace, name) for name in OVER}
-    return Chart(title, label, OVER, [Line(title, x, y, tips)], y_log=log)
+    return Chart(title, label, OVER, [Curve(title, x, y, tips)], y_log=log)
 
 
 def path_charts(path: Records, chosen: Mapping[str, float]) -> list[Chart]:
@@ -215,14 +215,14 @@ def _over_penalty(
     text: str,
     colour: int,
     error: list[float | None] | None = None,
-) -> Line:
+) -> Curve:
     x = _column(path, penalty)
     tips = [
         f"{penalty} = {at:.3g}: {name}, " + ("-" if value is None else text.format(value))
         for at, value in zip(x, y, strict=True)
     ]
     known = error is not None and any(value is not None for value in error)
-    return Line(name, {penalty: x}, y, tips, error if known else None, colour)
+    return Curve(name, {penalty: x}, y, tips, error if known else None, colour)
 
 
 def work(record: Mapping[str, Any]) -> str:

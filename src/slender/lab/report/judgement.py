@@ -11,7 +11,7 @@ from ...metrics import calibration_error
 from ...metrics import reliability as binned
 from ..evaluation import Answers, answers, evaluate, figures
 from .bars import bars, reliability
-from .charts import Chart, Line
+from .charts import Chart, Curve
 from .elements import E, Element
 from .section import Section
 from .tables import long_table
@@ -178,7 +178,7 @@ def spectrum(section: Section, model: Any) -> None:
         for k, (value, part) in enumerate(zip(values, energy, strict=True))
     ]
     half, most = (1 + int(np.searchsorted(energy, share)) for share in (0.5, 0.9))
-    line = Line("σ", {"place": list(range(1, len(values) + 1))}, values.tolist(), tips)
+    line = Curve("σ", {"place": list(range(1, len(values) + 1))}, values.tolist(), tips)
     note = f"Half of ‖W‖² is in the first {half:,}, 90 % in the first {most:,} of {len(values):,}."
     section.charts["Spectrum of W"] = [
         Chart(

@@ -10,7 +10,7 @@ MARGIN = 0.05  # of the axis, on either side of the numbers
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class Scale(NamedTuple):
+class AxisScale(NamedTuple):
     """An axis from `low` to `high`, drawn from `start` to `end`."""
 
     low: float
@@ -41,15 +41,15 @@ class Scale(NamedTuple):
 
 def scale(
     values: Iterable[float], start: float, end: float, log: bool, margin: float = MARGIN
-) -> Scale:
+) -> AxisScale:
     """An axis on which all the numbers have a place; for a log axis they are > 0."""
     known = [value for value in values if math.isfinite(value)] or [1.0]
     low, high = min(known), max(known)
     if log:
         air = (high / low) ** margin if high > low else 2.0
-        return Scale(low / air, high * air, start, end, log)
+        return AxisScale(low / air, high * air, start, end, log)
     air = margin * (high - low) or 0.5 * abs(high) or 1.0
-    return Scale(low - air, high + air, start, end, log)
+    return AxisScale(low - air, high + air, start, end, log)
 
 
 def _even(low: float, high: float) -> list[float]:
