@@ -16,7 +16,8 @@ from slender.losses import MARGIN_LOSSES, fit_for, peaked_at_zero
 from slender.problem import Weights
 from slender.rows import as_rows, threads
 from slender.solvers.sampling import Visits
-from slender.solvers.stochastic import Stochastic, StochasticData, sweep, visit
+from slender.solvers.stochastic import Stochastic, StochasticData
+from slender.solvers.sweep import sweep, visit
 
 D = 7
 
