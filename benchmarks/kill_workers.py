@@ -8,7 +8,8 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask.array as da
@@ -46,18 +47,14 @@ def disturbed_fits(count: int, n: int, seed: int, how: int = signal.SIGKILL) -> 
     """`count` fits, each with one worker less at some time; the same bits are expected of all."""
     data, rng = planted(n, 64, 20, separation=0.4), np.random.default_rng(seed)
     X, y = da.from_array(data.X_train, chunks=(-(-n // 6), -1)), data.y_train
-    model = LogisticClassifier(10.0, tol=TOL, random_state=0)
-    results: list[Any] = []
-    usual, expected = 0.0, None
-    for number in range(-1, count):  # before the first, a fit that nothing disturbs
-        cluster = LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0")
-        with cluster, Client(cluster) as client:
-            if number < 0:
-                model.fit(X, y)  # compiles
-                started = time.perf_counter()
-                expected = model.fit(X, y).coef_
-                usual = time.perf_counter() - started
-                continue
+    results = []
+    with workers():
+        LogisticClassifier(10.0, tol=TOL, random_state=0).fit(X, y)  # compiles
+        started = time.perf_counter()
+        expected = LogisticClassifier(10.0, tol=TOL, random_state=0).fit(X, y).coef_
+        usual = time.perf_counter() - started
+    for _ in range(count):
+        with workers() as client:
             found = fit_disturbed(client, X, y, rng.uniform(0.0, 0.9 * usual), how)
         found["same"] = np.array_equal(found.pop("coef"), expected)
         results.append(found)
@@ -67,6 +64,14 @@ def disturbed_fits(count: int, n: int, seed: int, how: int = signal.SIGKILL) -> 
             flush=True,
         )
     return results
+
+
+@contextmanager
+def workers() -> Iterator[Any]:
+    """A client of WORKERS processes, new ones for each fit: a killed one may not be replaced."""
+    cluster = LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0")
+    with cluster, Client(cluster) as client:
+        yield client
 
 
 def main() -> None:

@@ -145,6 +145,8 @@ def test_every_option_reaches_the_estimator(here, slender):
         "objective": "exact",
         "random_state": 3,
         "callbacks": None,
+        "checkpoint": None,
+        "checkpoint_every": 60.0,
     }
     words = "--method sgd --lam 0.01 --average"
     assert slender("fit", ".", "--out", "new", *words.split())[0] == 0

@@ -279,7 +279,10 @@ def test_bad_files_in_predict_and_score(here, slender):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        ("fit train y.npy --features onnx:network.onnx --out m", ["the folders of images are"]),
+        (
+            "fit train y.npy --features onnx:network.onnx --out m",
+            ["a folder of images, whose folders are the labels"],
+        ),
         ("fit train --features sift --out m", ["--features sift is not one of"]),
         ("fit train/ant --features onnx:network.onnx --out m", ["train/ant: has no folders"]),
         ("fit none --features onnx:network.onnx --out m", ["none: no such folder"]),
@@ -287,8 +290,7 @@ def test_bad_files_in_predict_and_score(here, slender):
         ("score model test y.npy", ["takes a folder of images"]),
         ("score model test/ant", ["test/ant: has no folders"]),
         ("score model X_test.npy", ["X_test.npy: is not a folder"]),
-        ("predict vectors X_test.npy X_test.npy", ["takes one matrix, not 2 files"]),
-        ("predict vectors test", ["test: is a folder"]),
+        ("predict vectors test", ["test: a folder of shards holds nothing but files of rows"]),
         ("predict model X_test.npy", ["X_test.npy: not an image"]),
         ("export model --to torch --out m.safetensors", ["model takes images", "slender extract"]),
     ],

@@ -122,5 +122,13 @@ def test_bars_of_passes_and_of_a_path(steps):
     assert step({"C": 1e-6, "top1": 0.5})[0] == 1
     assert step({"C": 1e-5, "top1": 0.5}) == (2, "2/45 C  last 1e-05: top-1 0.5000")
     step = progress.progress_of_fits("compare", 9, False)
-    event = {"what": "digits sgd seed 0", "text": "pass 2/5", "done": 3}
-    assert step(event) == (3, "3/9 fits  digits sgd seed 0: pass 2/5")
+    record = {"passes": 2.0, "seconds": 0.5, "objective": 0.25, "gap": None}
+    record["validation_accuracy"] = 0.5
+    fit = {"dataset": "digits", "size": None, "opt": "sgd", "obj": "svm", "seed": 0}
+    event = {**fit, "done": 3, "record": record, "ended": False}
+    done, text = step(event)
+    assert done == 3
+    assert text.startswith("3/9 fits  digits sgd svm seed 0: ")
+    assert "0.25" in text
+    assert step({**event, "record": None})[1].endswith("starts")
+    assert step({**event, "ended": True})[1].endswith("done")

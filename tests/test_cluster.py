@@ -184,7 +184,9 @@ def test_multinomial_estimators(model, rows, data):
         assert close_to(there, here)
     paths = (getattr(one, "path_", []) for one in (there, here))
     for record, other in zip(*paths, strict=False):
-        assert record["log_loss"] == pytest.approx(other["log_loss"], rel=0.05)
+        if "C" in record:  # the same objective, up to what each is proved to be away from its least
+            apart = abs(record["objective"] - other["objective"])
+            assert apart <= 1.001 * max(record["gap"], other["gap"])
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """slender datasets, and data sets by name in slender run and compare."""
 
 import json
-import re
-import shlex
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -183,21 +181,3 @@ def test_images_are_to_be_extracted_first(here, slender, command):
 def test_help_points_to_the_list(slender, command):
     words = slender(command, "--help")[1].replace("│", " ").split()
     assert "slender datasets lists them" in " ".join(words)
-
-
-# -- the guide -------------------------------------------------------------------------------------
-
-
-def test_the_guide_says_what_works(here, slender):
-    write_images(here / "data" / "mnist", n=600)
-    blocks = re.findall(r"```sh\n(.*?)```", DOC.read_text(), flags=re.DOTALL)
-    lines = [line.split("  #")[0].strip() for line in "\n".join(blocks).splitlines()]
-    for line in lines:
-        words = shlex.split(line)[1:]
-        if "get" in words:
-            continue  # test_datasets_get.py has it
-        code, _, err = slender(*words)
-        if "check" in words:
-            assert "has 600 rows instead of 60,000" in err
-        else:
-            assert (code, err) == (0, ""), line

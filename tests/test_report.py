@@ -20,7 +20,7 @@ from slender import (
     save_model,
 )
 from slender.lab.evaluation import answers
-from slender.lab.report.charts import Chart, Line, figure
+from slender.lab.report.charts import Chart, Curve, figure
 from slender.lab.report.elements import written
 from slender.lab.report.scales import scale, tick_label
 from slender.model import read_document
@@ -378,7 +378,7 @@ def test_ticks_are_round_numbers_on_the_axis(low, high, log):
 
 def test_a_curve_is_drawn_where_its_numbers_are():
     y = [1.0, None, 0.01, float("nan"), 100.0]
-    line = Line("a<b", {"seconds": [0.0, 1.0, 2.0, 3.0, 4.0]}, y, list("abcde"))
+    line = Curve("a<b", {"seconds": [0.0, 1.0, 2.0, 3.0, 4.0]}, y, list("abcde"))
     page = Page(written(figure(Chart("t", "y", {"seconds": "s"}, [line], y_log=True), "f")))
     tracks = [found for tag, found in page.tags if tag == "polyline"]
     assert len(tracks) == 2  # log, linear
@@ -394,7 +394,7 @@ def test_a_curve_is_drawn_where_its_numbers_are():
 
 
 def test_a_curve_with_nothing_positive_has_no_log_axis():
-    line = Line("a", {"passes": [1.0, 2.0]}, [0.0, 1.0], "ab")
+    line = Curve("a", {"passes": [1.0, 2.0]}, [0.0, 1.0], "ab")
     page = Page(written(figure(Chart("t", "y", {"passes": "p"}, [line], y_log=True), "f")))
     assert [tag for tag, _ in page.tags].count("svg") == 1
     assert not any(tag == "input" for tag, _ in page.tags)
@@ -403,7 +403,7 @@ def test_a_curve_with_nothing_positive_has_no_log_axis():
 def test_long_curves_are_thinned_but_keep_their_ends():
     n = 5000
     x = list(range(n))
-    line = Line("a", {"passes": x}, [float(k + 1) for k in x], [str(k) for k in x])
+    line = Curve("a", {"passes": x}, [float(k + 1) for k in x], [str(k) for k in x])
     page = Page(written(figure(Chart("t", "y", {"passes": "p"}, [line]), "f")))
     (tips,) = page.data[0]
     assert len(tips) <= 300

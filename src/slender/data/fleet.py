@@ -375,4 +375,6 @@ class Fleet:
 
 
 async def _remove(address: str, dask_scheduler: Any = None) -> None:
-    await dask_scheduler.remove_worker(address, stimulus_id=f"slender-{time.time()}")
+    # without `close`: it would tell the nanny of a worker that died not to start another one
+    stimulus = f"slender-{time.time()}"
+    await dask_scheduler.remove_worker(address, stimulus_id=stimulus, close=False)
