@@ -22,7 +22,7 @@ class ClassIndex(NamedTuple):
     def sign(self, i: int, c: int) -> int:
         return 1 if self.class_index[i] == c + self.first else -1
 
-    def of_classes(self, lo: int) -> "ClassIndex":
+    def from_class(self, lo: int) -> "ClassIndex":
         """The labels for class rows from lo on."""
         return self._replace(first=self.first + lo)
 
@@ -36,7 +36,7 @@ class Indicator(NamedTuple):
     def sign(self, i: int, c: int) -> int:
         return 1 if self.Y[i, c + self.first] else -1
 
-    def of_classes(self, lo: int) -> "Indicator":
+    def from_class(self, lo: int) -> "Indicator":
         """The labels for class rows from lo on."""
         return self._replace(first=self.first + lo)
 
@@ -53,11 +53,6 @@ def sign(y: Labels, i: int, c: int) -> int:
 def _sign(y, i, c):  # type: ignore[no-untyped-def]
     method = method_of(y, "sign")
     return lambda y, i, c: method(y, i, c)
-
-
-def first_class(y: Labels) -> int:
-    """The class index of class row 0."""
-    return y.first
 
 
 def labels_of(y: NDArray[Any], first: int) -> Labels:

@@ -98,7 +98,7 @@ class Sweep:
 
         return replace(
             self,
-            y=self.y.of_classes(lo),
+            y=self.y.from_class(lo),
             visits=self.visits.of_classes(lo, hi),
             step=step._replace(every=step.every[lo:hi], look=step.look[lo:hi]),
             weights=Weights(weights.example, weights.positive[lo:hi], weights.negative[lo:hi]),
