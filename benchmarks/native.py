@@ -26,7 +26,8 @@ from slender.problem import Weights
 from slender.rows import as_rows
 from slender.solvers.loop import Clock
 from slender.solvers.sampling import Visits
-from slender.solvers.stochastic import Stochastic, StochasticData, sweep
+from slender.solvers.stochastic import Stochastic, StochasticData
+from slender.solvers.sweep import sweep
 
 from . import command, machine
 from .native_svm import bcfw_passes, larank_passes

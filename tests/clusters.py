@@ -14,6 +14,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from slender.data import Pass
+from slender.solvers.sweep import Sweep
 
 SETTINGS = {
     "distributed.worker.daemon": True,
@@ -72,6 +73,21 @@ class Once(Pass):
 
 
 COUNT = Once(Path(__file__), print)
+
+
+@dataclass(frozen=True)
+class SweepOnce(Sweep):
+    """A sweep; the first worker to finish its part does something else before it answers."""
+
+    flag: Path | None = None
+    act: Callable[[], object] = print
+
+    def run(self, rows):
+        super().run(rows)
+        with suppress(FileExistsError):
+            with open(self.flag, "x") as file:
+                file.write(str(os.getpid()))
+            self.act()
 
 
 def end(process):

@@ -3,6 +3,7 @@
 import json
 import pickle
 import time
+from functools import partial
 
 import dask.array as da
 import numpy as np
@@ -27,10 +28,14 @@ from slender.data import examples_of, fleet
 from slender.data.fleet import ClusterError
 from slender.data.shards import joined
 from slender.datasets import planted
+from slender.labels import ClassIndex, Indicator
+from slender.losses import MARGIN_LOSSES
 from slender.passes import SoftmaxPass
 from slender.passes.doubts import Wanted
-from slender.problem import Multinomial
-from slender.rows import as_rows
+from slender.problem import Multinomial, Weights
+from slender.rows import as_rows, rows_beside
+from slender.solvers import sampling
+from slender.solvers.stochastic import Stochastic, StochasticData
 
 N, D, C = 600, 16, 5
 # Of distributed itself, when processes end while others still talk to them.
@@ -213,6 +218,77 @@ def test_slnd_makes_the_same_steps(rows, data):
     assert there.trace_[-1]["objective"] == pytest.approx(here.trace_[-1]["objective"], rel=1e-4)
 
 
+def stochastic(rows, y, loss="logistic", **settings):
+    """A solver for these rows, with weights of all kinds, and its state at the beginning."""
+    rng = np.random.default_rng(1)
+    example = rng.uniform(0.5, 2.0, N).astype(np.float32)
+    example[::7] = 0.0
+    weights = Weights(example, *rng.uniform(0.5, 2.0, (2, C)))
+    active = np.flatnonzero(example)
+    data = StochasticData(rows, y, active, rows.sqnorms(), weights, C, coordinates=None)
+    solver = Stochastic(data, MARGIN_LOSSES[loss], 0.02, beta=1.0, **settings)
+    return solver, solver.init(np.random.default_rng(0))
+
+
+@pytest.fixture
+def beside(rows):
+    """Z of the workers, as rows that they have and as rows that are only here."""
+    X = on_workers(rows[0])
+    Z = X.matmat(np.random.default_rng(0).standard_normal((D, 6)).astype(np.float32) / 4)
+    return rows_beside(X, Z), as_rows(Z.copy())
+
+
+@pytest.mark.parametrize(
+    ("loss", "negatives", "average", "several"),
+    [
+        ("logistic", "all", True, False),
+        ("logistic", 2.0, False, False),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("calibrated_hinge", 1.0, True, False),
+                ("squared", "all", False, False),
+                ("logistic", 1.0, True, True),
+            )
+        ),
+    ],
+)
+def test_a_sweep_by_workers_has_the_same_bits(
+    beside, data, loss, negatives, average, several, monkeypatch
+):
+    """Of every number of the state, and though portions and chunks are divided differently."""
+    codes = np.asarray(data.y_train, np.int32)
+    y = Indicator((codes[:, None] + np.arange(C)) % 3 == 0) if several else ClassIndex(codes, 0)
+    for name in ("PORTION_BYTES", "FEW_PORTION_BYTES", "CHUNK_BYTES"):
+        monkeypatch.setattr(sampling, name, 1000)
+    settings = {"negatives": negatives, "average": average}
+    here, expected = stochastic(beside[1], y, loss, **settings)
+    reported = [here.step(expected) for _ in range(3)]
+    assert all(expected.iterate.t > 0)
+
+    def refuse(*arguments):
+        raise AssertionError("visits made by this process")
+
+    monkeypatch.setattr("slender.solvers.sweep.sweep", refuse)
+    there, found = stochastic(beside[0], y, loss, **settings)
+    assert [there.step(found) for _ in range(3)] == reported
+    for name, values in found.iterate._asdict().items():
+        assert np.array_equal(values, getattr(expected.iterate, name)), name
+
+
+def test_projected_rows_are_sent_to_each_worker_once(client, beside, data):
+    """Dask's own housekeeping between two passes does not remove them."""
+    Z, y = beside[0], ClassIndex(np.asarray(data.y_train, np.int32), 0)
+    solver, state = stochastic(Z, y)
+    solver.step(state)
+    sent = dict(Z._kept.at)
+    assert sent.keys() == clusters.pids(client).keys()
+    for _ in range(2):
+        client.amm.run_once()
+        solver.step(state)
+    assert Z._kept.at == sent
+
+
 @pytest.mark.parametrize("classes", [2, C])
 def test_predictions_are_dask_arrays(client, data, classes):
     names = np.array([f"class {k}" for k in range(C)])
@@ -257,8 +333,9 @@ def test_files_are_read_by_the_workers(client, data, tmp_path):
         SGDClassifier().fit(X, data.y_train)
 
 
-def test_memory_of_the_workers_is_freed(client, rows):
-    LogisticClassifier(random_state=0).fit(*rows)
+@pytest.mark.parametrize("model", [LogisticClassifier(random_state=0), SLNDClassifier()], ids=str)
+def test_memory_of_the_workers_is_freed(client, rows, model):
+    clone(model).fit(*rows)
     for _ in range(50):
         held = client.run(lambda dask_worker: [k for k in dask_worker.data if "slender" in str(k)])
         if not any(held.values()):
@@ -366,6 +443,7 @@ def _refuse_third(block, block_info=None):
 def impatient(monkeypatch):
     monkeypatch.setattr(fleet, "PATIENCE", 3.0)
     monkeypatch.setattr(fleet, "SLOWER", 2.0)
+    monkeypatch.setattr(fleet, "ANSWER", 5.0)
 
 
 @pytest.mark.parametrize(
@@ -390,6 +468,20 @@ def test_a_worker_is_lost_in_the_middle_of_a_pass(act, data, tmp_path, impatient
         clusters.end(lost)
 
 
+def test_a_worker_is_lost_in_the_middle_of_a_sweep(data, tmp_path, impatient, monkeypatch):
+    """Its classes are visited again, by others, from the state before the pass: the same bits."""
+    flag = tmp_path / "flag"
+    with clusters.cluster() as client:
+        X, y = clusters.chunked(data.X_train, data.y_train, 6)
+        model = SLNDClassifier(random_state=0, passes=3, rank=6, negatives=2.0)
+        undisturbed = model.fit(X, y).coef_.copy()
+        workers = clusters.pids(client)
+        dying = partial(clusters.SweepOnce, flag=flag, act=clusters.die)
+        monkeypatch.setattr("slender.solvers.stochastic.Sweep", dying)
+        assert np.array_equal(model.fit(X, y).coef_, undisturbed)
+        assert int(flag.read_text()) in workers.values()
+
+
 @pytest.mark.slow
 def test_a_fit_goes_on_without_a_worker(data, impatient):
     with clusters.cluster() as client:
@@ -412,7 +504,7 @@ def test_a_fit_goes_on_without_a_worker(data, impatient):
 def test_kills_at_random_times():
     from benchmarks.kill_workers import disturbed_fits
 
-    fits = disturbed_fits(5, 6000, seed=0)
+    fits = disturbed_fits(2, 6000, seed=0)
     assert all(fit["proved"] and fit["same"] for fit in fits)
 
 

@@ -19,7 +19,8 @@ from slender.labels import ClassIndex
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights
 from slender.rows import as_rows
-from slender.solvers.stochastic import Stochastic, sweep
+from slender.solvers.stochastic import Stochastic
+from slender.solvers.sweep import sweep
 from test_estimators import EXPECTED_FAILURES
 from test_sgdqn import minimum_of
 from test_stochastic import in_python, run_kernel, unit_weights

@@ -13,7 +13,7 @@ def visits_by_class(active, labels, n_classes, negatives, row_bytes, seed):
     result = [[] for _ in range(n_classes)]
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(active))
-    for chunk in pass_over(active, order, mine, negatives, row_bytes, rng):
+    for chunk in pass_over(active, order, mine, negatives, rng).portions(row_bytes):
         for c in range(n_classes):
             for lo, hi in zip(chunk.first[:, c], chunk.last[:, c], strict=True):
                 assert (np.diff(chunk.pos[lo:hi]) > 0).all()
@@ -62,7 +62,7 @@ def test_draws_are_fresh_each_pass_and_uniform():
     drawn = np.zeros(n)
     place = np.zeros(n)
     for _ in range(2000):
-        for chunk in pass_over(active, rng.permutation(n), mine, 1, 8, rng):
+        for chunk in pass_over(active, rng.permutation(n), mine, 1, rng).portions(8):
             visited = chunk.order[chunk.pos]
             drawn[visited] += 1
             place[visited] += np.arange(len(visited))

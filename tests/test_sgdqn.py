@@ -19,7 +19,8 @@ from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights
 from slender.rows import as_rows
 from slender.solvers.rate import find_period, find_t0
-from slender.solvers.stochastic import Stochastic, sweep
+from slender.solvers.stochastic import Stochastic
+from slender.solvers.sweep import sweep
 from test_estimators import EXPECTED_FAILURES
 from test_stochastic import data_of, in_python, run_kernel, unit_weights
 

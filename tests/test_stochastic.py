@@ -11,12 +11,15 @@ import naive
 from slender import SGDClassifier
 from slender.curvature import LowRank
 from slender.curvature.base import CurvatureSample
+from slender.curvature.lbfgs import LBFGS
+from slender.curvature.metric import FIXED
 from slender.labels import ClassIndex, Indicator
 from slender.losses import MARGIN_LOSSES, fit_for, peaked_at_zero
 from slender.problem import Weights
-from slender.rows import as_rows, threads
+from slender.rows import DenseRows, as_rows, threads
 from slender.solvers.sampling import Visits
-from slender.solvers.stochastic import Stochastic, StochasticData, sweep, visit
+from slender.solvers.stochastic import Stochastic, StochasticData
+from slender.solvers.sweep import sweep, visit
 
 D = 7
 
@@ -137,6 +140,34 @@ def test_indicator_and_codes_are_the_same_problem(problem):
     )
     by_indicator, _ = run_kernel(descent, as_rows(X), Indicator(Y), order, unit_weights(60, 3), 3)
     np.testing.assert_array_equal(by_code.iterate.V, by_indicator.iterate.V)
+
+
+class ByHalves(DenseRows):
+    """Rows whose classes are visited in two parts, each on its own."""
+
+    def each_class(self, work):
+        for lo, hi in ((1, 3), (0, 1)):
+            work.of_classes(lo, hi).run(self)
+
+
+@pytest.mark.parametrize("negatives", ["all", 1.0])
+@pytest.mark.parametrize("metric", [FIXED, LBFGS(3, 0.1)], ids=["fixed", "lbfgs"])
+def test_classes_can_be_divided(problem, metric, negatives):
+    """Also the state of a metric has one row per class."""
+    X, codes, _ = problem
+    settings = {"lam": 1e-3, "metric": metric, "negatives": negatives}
+    states = []
+    for rows in (as_rows(X), ByHalves(X)):
+        data = data_of(rows, ClassIndex(codes, 0), unit_weights(60, 3), 3)
+        solver = Stochastic(data, MARGIN_LOSSES["logistic"], 0.05, **settings)
+        state = solver.init(np.random.default_rng(0))
+        states.append((state, [solver.step(state) for _ in range(2)]))
+    (whole, records), (divided, others) = states
+    assert records == others
+    for mine, theirs in zip(
+        (*whole.iterate, *whole.metric), (*divided.iterate, *divided.metric), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_the_result_does_not_depend_on_the_number_of_threads(problem, monkeypatch):

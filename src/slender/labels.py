@@ -22,14 +22,23 @@ class ClassIndex(NamedTuple):
     def sign(self, i: int, c: int) -> int:
         return 1 if self.class_index[i] == c + self.first else -1
 
+    def from_class(self, lo: int) -> "ClassIndex":
+        """The labels for class rows from lo on."""
+        return self._replace(first=self.first + lo)
+
 
 class Indicator(NamedTuple):
     """Any number of classes per example."""
 
     Y: NDArray[np.bool_]  # (n, C)
+    first: int = 0  # the column of class row 0
 
     def sign(self, i: int, c: int) -> int:
-        return 1 if self.Y[i, c] else -1
+        return 1 if self.Y[i, c + self.first] else -1
+
+    def from_class(self, lo: int) -> "Indicator":
+        """The labels for class rows from lo on."""
+        return self._replace(first=self.first + lo)
 
 
 Labels = ClassIndex | Indicator
@@ -46,20 +55,15 @@ def _sign(y, i, c):  # type: ignore[no-untyped-def]
     return lambda y, i, c: method(y, i, c)
 
 
-def first_class(y: Labels) -> int:
-    """The class index of class row 0."""
-    return y.first if isinstance(y, ClassIndex) else 0
-
-
 def labels_of(y: NDArray[Any], first: int) -> Labels:
     """One class index per example, or an indicator matrix, as labels."""
-    return ClassIndex(y, first) if y.ndim == 1 else Indicator(y)
+    return ClassIndex(y, first) if y.ndim == 1 else Indicator(y, first)
 
 
 def positives(y: Labels, n_classes: int, active: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     """For each class, the positions of its positives in `active`, increasing."""
     if isinstance(y, Indicator):
-        return [np.flatnonzero(y.Y[active, c]) for c in range(n_classes)]
+        return [np.flatnonzero(y.Y[active, c + y.first]) for c in range(n_classes)]
     index = y.class_index[active]
     by_class = np.argsort(index, kind="stable")
     bounds = np.searchsorted(index[by_class], np.arange(n_classes + 1) + y.first)

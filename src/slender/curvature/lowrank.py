@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..krylov import top_eigenpairs
 from ..notices import warn
-from ..rows import DenseBlock, DenseRows, Rows
+from ..rows import DenseBlock, Rows, rows_beside
 from .base import EIGENVALUE_FLOOR, CurvatureSample, constant_column
 
 MAX_RANK = 1024  # rank=None keeps at most this many directions ...
@@ -79,7 +79,7 @@ class LowRankCoordinates:
         Z = X.matmat(self.B)
         if self.offset is not None:
             Z += self.offset
-        return DenseRows(Z)
+        return rows_beside(X, Z)
 
     def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         return V @ self.B.T, b if self.offset is None else b + V @ self.offset

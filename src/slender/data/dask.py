@@ -23,6 +23,7 @@ from ..rows.block import Bad
 from ..rows.cores import sharing
 from .examples import Examples, Pass, Sums
 from .fleet import A_WORKER, Fleet
+from .replicas import ReplicatedRows
 from .shards import Change, Recipe, Reduce, first_bad, gather, product, shard_of, square_norms
 
 PURPOSE = "A Dask array"
@@ -176,6 +177,10 @@ class RemoteRows(Rows):
         changes = (*self.changes, (verb, arguments))
         dtype = self.dtype if dtype is None else np.dtype(dtype)
         return RemoteRows(self.fleet, self.all, dtype, changes, self.index)
+
+    def beside(self, Z: NDArray[Any]) -> ReplicatedRows:
+        """Rows computed from these: work on them by classes is done by the same workers."""
+        return ReplicatedRows(Z, self.fleet)
 
     # -- the verbs whose results come here -------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
     results = fleet.each(work, common, own)       one result per shard
     total = fleet.sum(work, common, own)          the sum of them all
+    results = fleet.each(work, common, own, kept) with a value that workers keep for later work
 
 One task per worker does the work on all its shards, one after the other, with as many threads as
 the worker has.  What all shards need, such as W, is sent to each worker once; sums are added on the
@@ -39,7 +40,7 @@ PATIENCE = 60.0  # seconds to wait for a worker at least,
 SLOWER = 10.0  # and how much longer than the others, or than before, it may take
 READING = 10.0  # times as long, if it reads its rows
 REREAD = 3  # times that reading a lost shard may fail
-ANSWER = 5.0  # seconds in which a worker must say that it is there
+ANSWER = 20.0  # seconds in which a worker must say that it is there
 RETURN = 30.0  # seconds for the scheduler, or for a first worker, to come back
 ATTEMPTS = 10  # at one pass
 
@@ -52,6 +53,18 @@ class ClusterError(RuntimeError):
 
 class _Again(Exception):  # noqa: N818
     """A worker was lost, or lacked something: ask again."""
+
+
+class Kept:
+    """A value that workers keep until this process forgets it; each of them is sent it once."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.at: dict[str, Any] = {}  # a future for each worker that has it
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _task(
@@ -103,9 +116,11 @@ class Fleet:
 
     # -- what it is asked for --------------------------------------------------------------------
 
-    def each(self, work: Work, common: Any, own: dict[int, Any]) -> list[Any]:
-        """The result of every shard, in order."""
-        results = self._ask(work, common, lambda: own, add=False)
+    def each(
+        self, work: Work, common: Any, own: dict[int, Any], kept: Kept | None = None
+    ) -> list[Any]:
+        """The result of every shard, in order; with `kept`, work is given (its value, common)."""
+        results = self._ask(work, common, lambda: own, add=False, kept=kept)
         return [results[0, number] for number in sorted(own)]
 
     def sum(self, work: Work, common: Any, own: Callable[[], dict[int, Any]]) -> Any:
@@ -114,28 +129,38 @@ class Fleet:
         return total
 
     def _ask(
-        self, work: Work, common: Any, own: Callable[[], dict[int, Any]], add: bool
+        self,
+        work: Work,
+        common: Any,
+        own: Callable[[], dict[int, Any]],
+        add: bool,
+        kept: Kept | None = None,
     ) -> dict[Node, Any]:
         for _ in range(ATTEMPTS):
             try:
                 self._settle()
-                return self._attempt(work, common, own(), add)
+                return self._attempt(work, common, own(), add, kept)
             except _Again as again:
                 last = str(again)
         raise ClusterError(f"the cluster lost {ATTEMPTS} workers in one pass, the last: {last}")
 
-    def _attempt(self, work: Work, common: Any, own: dict[int, Any], add: bool) -> dict[Node, Any]:
+    def _attempt(
+        self, work: Work, common: Any, own: dict[int, Any], add: bool, kept: Kept | None
+    ) -> dict[Node, Any]:
         started, kind = time.perf_counter(), type(common).__name__
         asked = range(self.count) if add else sorted(own)
         homes = list(dict.fromkeys(self.homes[k] for k in asked))
-        message = self._send(common, homes)
+        messages = dict.fromkeys(homes, self._send(common, homes))
+        if kept is not None:
+            self._keep(kept, homes)
+            messages = {home: [kept.at[home], message] for home, message in messages.items()}
         answers: dict[str, Any] = {}
         for home in homes:
             mine = [k for k in asked if self.homes[k] == home]
             given: Any = {k: own[k] for k in mine if own.get(k) is not None}
             given = self._send(given, [home]) if given else given
             shards = [self.shards[k] for k in mine]
-            task = shards, mine, work, message, given, self.count if add else 0
+            task = shards, mine, work, messages[home], given, self.count if add else 0
             answers[home] = self._submit(home, _task, *task)
         parts = list(answers.values())
         while add and len(parts) > 1:
@@ -156,9 +181,9 @@ class Fleet:
 
     def _submit(self, home: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """At this worker or, if it is lost, at another one."""
-        return self.client.submit(
-            function, *arguments, workers=[home], allow_other_workers=True, pure=False
-        )
+        where = {"workers": [home], "allow_other_workers": True}
+        name = f"{function.__name__}-{self.id}-{uuid4().hex}"
+        return self.client.submit(function, *arguments, key=name, **where)
 
     def _send(self, common: Any, homes: list[str]) -> Any:
         """What all shards need, to each worker once."""
@@ -173,6 +198,19 @@ class Fleet:
             self._drop_silent(homes)
             raise _Again(f"{type(fault).__name__} while sending") from fault
         return message
+
+    def _keep(self, kept: Kept, homes: list[str]) -> None:
+        """Send a value to those of these workers that do not have it.
+
+        Each has it under a name of its own: Dask removes second copies of what has one name.
+        """
+        keys = [future.key for future in kept.at.values()]
+        held = self.client.sync(self.client.scheduler.who_has, keys=keys) if keys else {}
+        kept.at = {home: it for home, it in kept.at.items() if home in held.get(it.key, ())}
+        lacking = [home for home in homes if home not in kept.at]
+        if lacking:
+            message = self._send(kept.value, lacking)
+            kept.at |= {home: self._submit(home, _same, message) for home in lacking}
 
     # -- waiting ---------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import examples_of
-from ..labels import Labels, first_class
+from ..labels import Labels
 from ..losses import MarginLoss
 from ..passes import MarginPass
 from ..rows import Rows
@@ -31,9 +31,7 @@ def one_vs_rest(
 ) -> float:
     """The one-vs-rest objective at (W, b)."""
     examples = examples_of(rows, y[0], weights.example)
-    (total,) = examples.reduce(
-        MarginPass(loss, W, b, weights.positive, weights.negative, first_class(y))
-    )
+    (total,) = examples.reduce(MarginPass(loss, W, b, weights.positive, weights.negative, y.first))
     n = np.count_nonzero(weights.example)
     penalty = 0.5 * lam * np.einsum("cd,cd->", W, W, dtype=np.float64)
     return float((total / n + penalty) / len(W))

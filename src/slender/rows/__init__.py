@@ -14,7 +14,7 @@ from .chunked_codes import ChunkedCodeRows
 from .codes import CodeRows
 from .convert import as_rows, stack
 from .csr import CSRRows
-from .dense import DenseBlock, DenseRows
+from .dense import DenseBlock, DenseRows, rows_beside
 from .sparse_input import as_csr
 from .subset import SubsetRows, some_of
 from .threads import map_blocks
@@ -38,6 +38,7 @@ __all__ = [
     "each_part_read",
     "map_blocks",
     "one_blas_thread",
+    "rows_beside",
     "some_of",
     "stack",
 ]

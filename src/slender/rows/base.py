@@ -14,6 +14,7 @@
     part(lo, hi)     rows lo..hi as a store of their own, read from their file if they are in one
     parts()          all rows by such parts, read ahead
     each_block       calls a function on every block, on all cores (threads.py)
+    each_class       runs work that reads these rows for many classes, where they are
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that X is never widened or copied as a whole
 
 A kernel reads what `take` returned through `dot(X, i, w)` and `axpy(X, a, i, w)` (kernel.py).
@@ -25,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,32 @@ def blocks(n: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[t
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 if it represents every number of the dtype exactly, else float64."""
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
+
+
+class ClassWork(Protocol):
+    """Work that reads rows for many classes, each independent of all others."""
+
+    @property
+    def costs(self) -> NDArray[Any]:
+        """Multiply-adds of each class."""
+
+    @property
+    def state(self) -> list[NDArray[Any]]:
+        """The arrays that it changes, with one row per class."""
+
+    @property
+    def lasting(self) -> tuple[NDArray[Any], ...]:
+        """Arrays of length n that it only reads, the same in every pass,"""
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """and the one that is new in each pass."""
+
+    def of_classes(self, lo: int, hi: int) -> "ClassWork":
+        """The work for classes lo, ..., hi - 1, with their rows of the same state."""
+
+    def run(self, rows: "Rows") -> None:
+        """Do it here, on all cores."""
 
 
 class Rows(ABC):
@@ -170,6 +197,10 @@ class Rows(ABC):
         threads.map_blocks(
             self, lambda: None, lambda _, lo, hi, block: work(lo, hi, block), out_bytes
         )
+
+    def each_class(self, work: ClassWork) -> None:
+        """Run work that reads these rows for many classes."""
+        work.run(self)
 
     def first_bad(self) -> Bad | None:
         """Row, column and value of the first NaN or infinity; None if there is none."""

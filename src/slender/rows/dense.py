@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import compute_dtype
+from .base import Rows, compute_dtype
 from .block import Bad, Block, first_not_finite
 from .half import widen
 from .kernel import Dense, KernelRows
@@ -91,3 +91,9 @@ class DenseRows(PagedRows):
         if some.dtype == np.float16:
             return widen(some)
         return some.astype(self.dtype, copy=False)
+
+
+def rows_beside(rows: Rows, Z: NDArray[Any]) -> DenseRows:
+    """Z (n, k), computed from these rows, as rows that are used where these are."""
+    elsewhere: Any = getattr(rows, "beside", None)
+    return DenseRows(Z) if elsewhere is None else elsewhere(Z)

@@ -152,9 +152,15 @@ def each_part(
     if parts < 2:
         work(0, len(costs))
         return
+    _all(work, even_parts(costs, parts), workers)
+
+
+def even_parts(costs: NDArray[Any], parts: int) -> list[Cut]:
+    """At most `parts` parts of range(len(costs)), of about the same cost, none of them empty."""
+    total = max(float(costs.sum()), 1.0)
     part = (np.cumsum(costs) - costs / 2) * parts // total  # part of each index, by its midpoint
     edges = [*np.searchsorted(part, np.arange(parts)).tolist(), len(costs)]
-    _all(work, [(lo, hi) for lo, hi in pairwise(edges) if lo < hi], workers)
+    return [(lo, hi) for lo, hi in pairwise(edges) if lo < hi]
 
 
 def matmul(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:

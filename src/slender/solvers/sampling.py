@@ -48,30 +48,83 @@ def negatives_used(
     return np.minimum(rest, wanted)
 
 
-def pass_over(
-    active: NDArray[np.intp],
-    permutation: NDArray[np.intp],
-    positives: list[NDArray[np.intp]],
-    negatives: float | str,
-    row_bytes: int,
-    rng: np.random.Generator,
-) -> Iterator[Visits]:
-    """The portions of one pass over the examples `active`.
+class AllVisits(NamedTuple):
+    """A pass in which every class visits all examples."""
 
-    The permutation and the positives are positions in `active`.
-    """
-    n, C = len(active), len(positives)
-    if negatives == "all":
+    order: NDArray[np.intp]  # (n,) examples
+    n_classes: int
+
+    def counts(self) -> NDArray[np.intp]:
+        """The number of visits of each class."""
+        return np.full(self.n_classes, len(self.order))
+
+    def of_classes(self, lo: int, hi: int) -> "AllVisits":
+        """The visits of classes lo, ..., hi - 1."""
+        return self._replace(n_classes=hi - lo)
+
+    def portions(self, row_bytes: int) -> Iterator[Visits]:
+        """The pass by portions, for rows of this size."""
+        n, C = len(self.order), self.n_classes
         size = max(1, min(n, PORTION_BYTES // row_bytes))
         for lo in range(0, n, size):
-            order = active[permutation[lo : lo + size]]
+            order = self.order[lo : lo + size]
             edges = np.append(
                 np.arange(0, len(order), max(1, CHUNK_BYTES // row_bytes)), len(order)
             )
             first, last = np.repeat(edges[:-1, None], C, 1), np.repeat(edges[1:, None], C, 1)
             yield Visits(order, first, last, np.arange(len(order), dtype=np.int32))
-        return
 
+
+class DrawnVisits(NamedTuple):
+    """A pass in which class c visits order[where[ptr[c] : ptr[c + 1]]]."""
+
+    order: NDArray[np.intp]  # (n,) examples
+    where: NDArray[np.intp]  # positions in order, increasing within a class
+    ptr: NDArray[np.intp]  # (C + 1,)
+
+    def counts(self) -> NDArray[np.intp]:
+        """The number of visits of each class."""
+        return np.diff(self.ptr)
+
+    def of_classes(self, lo: int, hi: int) -> "DrawnVisits":
+        """The visits of classes lo, ..., hi - 1."""
+        ptr = self.ptr[lo : hi + 1]
+        return DrawnVisits(self.order, self.where[ptr[0] : ptr[-1]], ptr - ptr[0])
+
+    def portions(self, row_bytes: int) -> Iterator[Visits]:
+        """The pass by portions, for rows of this size."""
+        n, C = len(self.order), len(self.ptr) - 1
+        owner = np.repeat(np.arange(C), self.counts())
+        size = max(1, min(n, FEW_PORTION_BYTES // row_bytes))
+        portion = self.where // size
+        by_portion = np.argsort(portion, kind="stable")  # keeps (class, place) order within each
+        bounds = np.searchsorted(portion[by_portion], np.arange((n - 1) // size + 2))
+        for number, (lo, hi) in enumerate(pairwise(bounds)):
+            mine = by_portion[lo:hi]
+            start = number * size
+            ptr = np.searchsorted(owner[mine], np.arange(C + 1))
+            pos = (self.where[mine] - start).astype(np.int32)
+            order = self.order[start : start + size]
+            yield Visits(order, ptr[None, :-1].copy(), ptr[None, 1:].copy(), pos)
+
+
+PassVisits = AllVisits | DrawnVisits
+
+
+def pass_over(
+    active: NDArray[np.intp],
+    permutation: NDArray[np.intp],
+    positives: list[NDArray[np.intp]],
+    negatives: float | str,
+    rng: np.random.Generator,
+) -> PassVisits:
+    """The visits of one pass over the examples `active`.
+
+    The permutation and the positives are positions in `active`.
+    """
+    n, order = len(active), active[permutation]
+    if negatives == "all":
+        return AllVisits(order, len(positives))
     place = np.empty(n, np.intp)  # position of an example in the permutation
     place[permutation] = np.arange(n)
     M = negatives_used(negatives, np.array([len(p) for p in positives]), n)
@@ -81,17 +134,5 @@ def pass_over(
         # from the j-th negative to its position: skip the positives that come before it
         drawn += np.searchsorted(mine - np.arange(len(mine)), drawn, side="right")
         visited.append(np.sort(place[np.concatenate([mine, drawn])]))
-    where = np.concatenate(visited)
-    owner = np.repeat(np.arange(C), [len(v) for v in visited])
-
-    size = max(1, min(n, FEW_PORTION_BYTES // row_bytes))
-    portion = where // size
-    by_portion = np.argsort(portion, kind="stable")  # keeps (class, place) order within a portion
-    bounds = np.searchsorted(portion[by_portion], np.arange((n - 1) // size + 2))
-    for number, (lo, hi) in enumerate(pairwise(bounds)):
-        mine = by_portion[lo:hi]
-        start = number * size
-        ptr = np.searchsorted(owner[mine], np.arange(C + 1))
-        pos = (where[mine] - start).astype(np.int32)
-        order = active[permutation[start : start + size]]
-        yield Visits(order, ptr[None, :-1].copy(), ptr[None, 1:].copy(), pos)
+    ptr = np.concatenate([[0], np.cumsum([len(v) for v in visited])])
+    return DrawnVisits(order, np.concatenate(visited), ptr)

@@ -31,43 +31,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..curvature import STATES, Coordinates
-from ..curvature.metric import FIXED, At, Metric, move
-from ..kernels import kernel
-from ..labels import Labels, positives, sign
-from ..losses import MarginLoss, slope, value
+from ..curvature.metric import FIXED, Metric
+from ..labels import Labels, positives
+from ..losses import MarginLoss
 from ..problem import Weights
 from ..problem.linear import Linear
 from ..rows import Rows
-from ..rows.kernel import dot
-from ..rows.threads import each_part
 from .loop import Record, Solver
-from .sampling import Visits, negatives_used, pass_over
+from .sampling import negatives_used, pass_over
+from .sweep import Iterate, Lengths, Sweep
 
 AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of the work;
 AVERAGES_A_PASS = 32  # fewer if a class makes few visits, so that this many enter per pass
 REPORT_EVERY = 8  # visits between two that enter the running objective,
 REPORT_ALL = 2**16  # unless a pass has no more visits than this
-PARTS = 2  # parts of the classes per thread: few, since those of a part share a chunk in cache
 NEVER = -1  # t & NEVER is 0 for no t > 0
-
-# Reductions may be reordered to use vector units; NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
-
-
-class Iterate(NamedTuple):
-    """The iterate of a fit; one row per class."""
-
-    V: NDArray[Any]  # (C, k) v / scale
-    scale: NDArray[np.float64]  # (C,)
-    b: NDArray[np.float64]  # (C,)
-    A: NDArray[Any]  # (C, k) average of v; (C, 0) without averaging
-    a: NDArray[np.float64]  # (C,) average of b
-    m: NDArray[np.int64]  # (C,) number of iterates in the average
-    t: NDArray[np.int64]  # (C,) number of visits so far
-    total: NDArray[np.float64]  # (C,) sum of the losses reported in this pass
-    seen: NDArray[np.int64]  # (C,) number of these losses
-    squares: NDArray[np.float64]  # (C,) sum of ‖v‖² at the visits of this pass that compute it
-    looks: NDArray[np.int64]  # (C,) number of these visits
 
 
 @dataclass
@@ -77,20 +55,6 @@ class StochasticState:
     rng: np.random.Generator
     iterate: Iterate
     metric: Any  # state of the metric, a NamedTuple of arrays
-
-
-class Lengths(NamedTuple):
-    """What determines the length of a step, and which visits are averaged and reported."""
-
-    eta: float
-    decay: float
-    power: float
-    lam: float
-    beta: float
-    every: NDArray[np.int64]  # (C,) an iterate enters the average if t & every is 0; a power
-    report: int  # of two minus one, to avoid a division per visit; likewise for reported losses,
-    look: NDArray[np.int64]  # (C,) and for the penalty
-    cap: NDArray[Any]  # (n,)
 
 
 class StochasticData(NamedTuple):
@@ -148,11 +112,9 @@ class Stochastic(Solver[StochasticState]):
         iterate.total[:], iterate.seen[:] = 0.0, 0
         iterate.squares[:], iterate.looks[:] = 0.0, 0
         order = data.rows.random_order(data.active, state.rng)
-        drawn = self._mine, self.negatives, data.rows.row_bytes, state.rng
-        for visits in pass_over(data.active, order, *drawn):
-            X, index = data.rows.take(visits.order)
-            arguments = visits, self._lengths, data.weights, state.metric, iterate
-            sweep(self.loss, X, index, data.y, *arguments)
+        visits = pass_over(data.active, order, self._mine, self.negatives, state.rng)
+        settings = self._lengths, data.weights, state.metric, iterate
+        data.rows.each_class(Sweep(self.loss, data.y, visits, *settings))
         loss = float(iterate.total.sum() / max(1, iterate.seen.sum()))
         squares = iterate.squares / np.maximum(1, iterate.looks)
         return {"objective": loss + 0.5 * self.lam * float(squares.mean())}
@@ -197,75 +159,3 @@ class Stochastic(Solver[StochasticState]):
             averaged = iterate.m > 0
             V[averaged], b[averaged] = iterate.A[averaged], iterate.a[averaged]
         return V, b
-
-
-def sweep(
-    loss: MarginLoss,
-    X: Any,
-    index: NDArray[np.intp],
-    y: Labels,
-    visits: Visits,
-    step: Lengths,
-    weights: Weights,
-    metric: Any,
-    iterate: Iterate,
-) -> None:
-    """Visit a portion, classes in parallel.
-
-    Classes are computed independently, so the result does not depend on the number of threads.
-    """
-
-    def work(first: int, last: int) -> None:
-        visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate)
-
-    costs = (visits.last - visits.first).sum(axis=0) * (2 * iterate.V.shape[1])
-    each_part(costs, work, PARTS)
-
-
-@kernel()
-def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
-    """The visits of classes first, ..., last - 1, one chunk after the other."""
-    for k in range(len(visits.first)):
-        for c in range(first, last):
-            visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate)
-
-
-@kernel(fastmath=FAST, error_model="numpy")
-def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
-    """The visits of class c in chunk k, one after the other."""
-    v = iterate.V[c].copy()  # a copy tells the compiler that a step changes no row: saves 9 %
-    average = iterate.A[c]
-    scale, b, t = iterate.scale[c], iterate.b[c], iterate.t[c]
-    every, look = step.every[c], step.look[c]
-    for p in range(visits.first[k, c], visits.last[k, c]):
-        j = visits.pos[p]
-        i = visits.order[j]
-        s_y = sign(y, i, c)
-        z = s_y * (scale * dot(X, index[j], v) + b)
-        weight = weights.example[i] * (weights.positive[c] if s_y > 0 else weights.negative[c])
-        if (t & step.report) == 0:
-            iterate.total[c] += weight * value(loss, z)
-            iterate.seen[c] += 1
-        if (t & look) == 0:
-            square = 0.0
-            for q in range(len(v)):
-                square += v[q] * v[q]
-            iterate.squares[c] += scale * scale * square
-            iterate.looks[c] += 1
-
-        eta = step.eta
-        if step.decay != 0.0:
-            eta /= (1.0 + step.decay * t) ** step.power
-        at = At(c, index[j], t, s_y, weight, slope(loss, z), eta, step.cap[i], step.lam, step.beta)
-        scale, b = move(metric, at, loss, X, v, scale, b)
-        t += 1
-
-        if (t & every) == 0:
-            iterate.m[c] += 1
-            omega = 2.0 / (iterate.m[c] + 1.0)  # the j-th iterate has weight j
-            keep, enter = v.dtype.type(1.0 - omega), v.dtype.type(omega * scale)
-            for q in range(len(v)):
-                average[q] = keep * average[q] + enter * v[q]
-            iterate.a[c] += omega * (b - iterate.a[c])
-    iterate.V[c, :] = v
-    iterate.scale[c], iterate.b[c], iterate.t[c] = scale, b, t

@@ -44,8 +44,8 @@ class Theorem2(Solver[Theorem2State]):
         drawn: list[list[NDArray[np.intp]]] = [[] for _ in range(C)]
         mine = positives(data.y, C, data.active)
         order = data.rows.random_order(data.active, rng)
-        row_bytes = data.rows.row_bytes
-        for visits in pass_over(data.active, order, mine, self.negatives, row_bytes, rng):
+        visited = pass_over(data.active, order, mine, self.negatives, rng)
+        for visits in visited.portions(data.rows.row_bytes):
             for c in range(C):
                 drawn[c].append(visits.of_class(c))
         return Theorem2State(rng, [self._sample(c, np.concatenate(drawn[c])) for c in range(C)])
