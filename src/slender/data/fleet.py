@@ -55,7 +55,7 @@ class _Again(Exception):  # noqa: N818
     """A worker was lost, or lacked something: ask again."""
 
 
-class Kept:
+class OnEveryWorker:
     """A value that workers keep until this process forgets it; each of them is sent it once."""
 
     def __init__(self, value: Any) -> None:
@@ -117,7 +117,7 @@ class Fleet:
     # -- what it is asked for --------------------------------------------------------------------
 
     def each(
-        self, work: Work, common: Any, own: dict[int, Any], kept: Kept | None = None
+        self, work: Work, common: Any, own: dict[int, Any], kept: OnEveryWorker | None = None
     ) -> list[Any]:
         """The result of every shard, in order; with `kept`, work is given (its value, common)."""
         results = self._ask(work, common, lambda: own, add=False, kept=kept)
@@ -134,7 +134,7 @@ class Fleet:
         common: Any,
         own: Callable[[], dict[int, Any]],
         add: bool,
-        kept: Kept | None = None,
+        kept: OnEveryWorker | None = None,
     ) -> dict[Node, Any]:
         for _ in range(ATTEMPTS):
             try:
@@ -145,7 +145,7 @@ class Fleet:
         raise ClusterError(f"the cluster lost {ATTEMPTS} workers in one pass, the last: {last}")
 
     def _attempt(
-        self, work: Work, common: Any, own: dict[int, Any], add: bool, kept: Kept | None
+        self, work: Work, common: Any, own: dict[int, Any], add: bool, kept: OnEveryWorker | None
     ) -> dict[Node, Any]:
         started, kind = time.perf_counter(), type(common).__name__
         asked = range(self.count) if add else sorted(own)
@@ -199,7 +199,7 @@ class Fleet:
             raise _Again(f"{type(fault).__name__} while sending") from fault
         return message
 
-    def _keep(self, kept: Kept, homes: list[str]) -> None:
+    def _keep(self, kept: OnEveryWorker, homes: list[str]) -> None:
         """Send a value to those of these workers that do not have it.
 
         Each has it under a name of its own: Dask removes second copies of what has one name.

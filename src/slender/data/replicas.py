@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..rows import DenseRows
 from ..rows.base import ClassWork
 from ..rows.threads import even_parts
-from .fleet import Fleet, Kept
+from .fleet import Fleet, OnEveryWorker
 from .shards import Shard
 
 
@@ -44,7 +44,7 @@ class ReplicatedRows(DenseRows):
     def __init__(self, Z: NDArray[Any], fleet: Fleet) -> None:
         super().__init__(Z)
         self.fleet = fleet
-        self._kept: Kept | None = None
+        self._kept: OnEveryWorker | None = None
 
     def like(self, stored: NDArray[Any]) -> DenseRows:
         return DenseRows(stored)  # a part of them is only here
@@ -60,10 +60,10 @@ class ReplicatedRows(DenseRows):
             for mine, theirs in zip(part.state, answer, strict=True):
                 mine[...] = theirs
 
-    def _keep(self, lasting: tuple[NDArray[Any], ...]) -> Kept:
+    def _keep(self, lasting: tuple[NDArray[Any], ...]) -> OnEveryWorker:
         """What workers keep as long as these rows exist and the work reads the same arrays."""
         if self._kept is None or [*map(id, self._kept.value.lasting)] != [*map(id, lasting)]:
-            self._kept = Kept(Replica(self.X, lasting))
+            self._kept = OnEveryWorker(Replica(self.X, lasting))
         return self._kept
 
 
@@ -87,7 +87,7 @@ def _readable(values: NDArray[Any]) -> NDArray[Any]:
 # -- messages that leave out what their receiver has -----------------------------------------------
 
 
-class _Packer(pickle.Pickler):
+class _WorkPickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, known: Sequence[Any]) -> None:
         super().__init__(file, protocol=4)  # arrays by value: the receiver may change its copies
         self._places = {id(values): place for place, values in enumerate(known)}
@@ -96,7 +96,7 @@ class _Packer(pickle.Pickler):
         return self._places.get(id(values))
 
 
-class _Unpacker(pickle.Unpickler):
+class _WorkUnpickler(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, known: Sequence[Any]) -> None:
         super().__init__(file)
         self._known = known
@@ -107,10 +107,10 @@ class _Unpacker(pickle.Unpickler):
 
 def _packed(work: ClassWork, known: Sequence[Any]) -> bytes:
     file = io.BytesIO()
-    _Packer(file, known).dump(work)
+    _WorkPickler(file, known).dump(work)
     return file.getvalue()
 
 
 def _unpacked(message: bytes, known: Sequence[Any]) -> ClassWork:
-    work: ClassWork = _Unpacker(io.BytesIO(message), known).load()
+    work: ClassWork = _WorkUnpickler(io.BytesIO(message), known).load()
     return work
