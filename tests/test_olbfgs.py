@@ -32,7 +32,7 @@ FORMS = {"dense": np.asarray, "csr": sparse.csr_array}
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    monkeypatch.setattr("slender.solvers.stochastic.sweep", in_python)
+    monkeypatch.setattr("slender.solvers.sweep.sweep", in_python)
 
 
 @parametrize_with_checks(
@@ -224,7 +224,7 @@ def test_weights_are_always_finite(data, options):
 @given(ugly(15), st.fixed_dictionaries({"loss": st.sampled_from(LOSSES), **SETTINGS}))
 def test_weights_are_always_finite_with_every_loss(data, options):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("slender.solvers.stochastic.sweep", in_python)
+        patch.setattr("slender.solvers.sweep.sweep", in_python)
         check_finite(data, options)
 
 

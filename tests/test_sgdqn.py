@@ -31,7 +31,7 @@ FORMS = {"dense": np.asarray, "csr": sparse.csr_array}
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    monkeypatch.setattr("slender.solvers.stochastic.sweep", in_python)
+    monkeypatch.setattr("slender.solvers.sweep.sweep", in_python)
 
 
 @parametrize_with_checks(

@@ -6,7 +6,9 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TypeVar
@@ -16,7 +18,6 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from ..rows import one_blas_thread
 
 WATCH_SECONDS = 1.0  # between two looks whether the parent is there
-ONE_THREAD = {"inner_max_num_threads": 1}  # of BLAS, in each process
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -53,11 +54,35 @@ def _done(
             for task in part:  # so that the bar moves with each of them
                 yield _work(work, [task])
         return
-    config = {"backend": "threading"} if threads else {"backend": "loky", **ONE_THREAD}
-    there = _work if threads else partial(_work_there, os.getpid())
-    with parallel_config(**config):
+    if threads:
+        yield from _in_threads(work, parts, jobs)
+        return
+    there = partial(_work_there, os.getpid())
+    with parallel_config("loky", inner_max_num_threads=1):
         parallel = Parallel(n_jobs=jobs, return_as="generator")
         yield from _closing(parallel(delayed(there)(work, part) for part in parts))
+
+
+def _in_threads(
+    work: Callable[[Task], Result], parts: Sequence[Sequence[Task]], jobs: int
+) -> Iterator[list[Result]]:
+    """By threads of this process.
+
+    joblib has them too, but warns if the caller stops early, and a warning cannot be suppressed
+    while other threads change the filters.
+    """
+    asked: deque[Future[list[Result]]] = deque()
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for part in parts:
+                asked.append(pool.submit(_work, work, part))
+                if len(asked) > 2 * jobs:
+                    yield asked.popleft().result()
+            while asked:
+                yield asked.popleft().result()
+        finally:
+            for future in asked:
+                future.cancel()
 
 
 def _closing(results: Generator[Result, None, None]) -> Iterator[Result]:
