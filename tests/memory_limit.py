@@ -14,6 +14,7 @@ os.environ["MALLOC_ARENA_MAX"] = "1"  # glibc reserves 64 MB for each thread tha
 import numpy as np
 
 import slender
+from slender.rows import as_rows
 
 
 def address_space() -> int:
@@ -26,6 +27,7 @@ def main(folder: str, name: str, settings: str, most: str) -> None:
     model = getattr(slender, name)(**json.loads(settings))
     few = np.arange(2000)
     model.fit(np.array(X[few]), y[few] % 4)  # kernels, threads, libraries
+    as_rows(np.ones((60_000, 64))).matmat(np.ones((64, 8)))  # BLAS in every thread
     limit = address_space() + int(most)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     model.fit(X, y)
