@@ -4,7 +4,6 @@
 the methods of a store, `block.Block` those of a block of its rows.
 """
 
-from .ahead import each_part_read
 from .base import NormalisedRows, Rows, blocks
 from .bfloat import bfloat_bits
 from .blas import one_blas_thread
@@ -35,7 +34,6 @@ __all__ = [
     "as_rows",
     "bfloat_bits",
     "blocks",
-    "each_part_read",
     "map_blocks",
     "one_blas_thread",
     "rows_beside",

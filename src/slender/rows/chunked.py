@@ -47,8 +47,8 @@ class ChunkedRows(Rows):
         self.sources = list(sources)
         self.firsts = np.cumsum([0, *(source.shape[0] for source in sources)])  # of each, and n
         self.shape = (int(self.firsts[-1]), sources[0].shape[1])
-        self.stored = np.result_type(*(source.dtype for source in sources))
-        self.dtype = compute_dtype(self.stored)
+        self.stored_dtype = np.result_type(*(source.dtype for source in sources))
+        self.dtype = compute_dtype(self.stored_dtype)
         self._borders = self._joined(PART_BYTES)
         self._chunks = self._joined(shuffling.CHUNK_BYTES)
         self._chunk_bytes = np.diff(self._chunks) * self.stored_row_bytes
@@ -65,12 +65,12 @@ class ChunkedRows(Rows):
         METER.add((hi - lo) * self.stored_row_bytes)
         some = [self.sources[k].read(*cut) for k, cut in self._cuts(lo, hi)]
         if not some:
-            return np.empty((0, self.sources[0].shape[1]), self.stored)
+            return np.empty((0, self.sources[0].shape[1]), self.stored_dtype)
         return some[0] if len(some) == 1 else np.concatenate(some)
 
     def pick(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """The rows `index` as they are stored; reads the chunks that hold them."""
-        out = np.empty((len(index), self.sources[0].shape[1]), self.stored)
+        out = np.empty((len(index), self.sources[0].shape[1]), self.stored_dtype)
         chunk = chunk_of(index, self._chunks)
         by_chunk = np.argsort(chunk, kind="stable")
         needed, firsts = np.unique(chunk[by_chunk], return_index=True)
@@ -113,7 +113,7 @@ class ChunkedRows(Rows):
 
     @property
     def stored_row_bytes(self) -> int:
-        return self.shape[1] * self.stored.itemsize
+        return self.shape[1] * self.stored_dtype.itemsize
 
     def _chunk(self, k: int) -> NDArray[Any]:
         """Chunk k as it is stored; those of one buffer are kept."""
