@@ -13,7 +13,7 @@ SETTINGS := OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Zen $(AVX512) NUMBA_CPU_
 FEW      := logistic probe tracenorm_probe multinomial stochastic larank bcfw
 PYTEST    = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo docs test lint types suite fast portable portable-short avx512 bench clean
+.PHONY: demo docs test torch lint types suite fast portable portable-short avx512 bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/slender demo
@@ -23,6 +23,10 @@ docs: $(VENV)/.installed
 	@echo "docs/_build/html/index.html"
 
 test: lint types suite
+
+# What the tests of computing on a device need, on the CPU; without it they are skipped.
+torch: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet "torch==2.13.0" "triton>=3.5; sys_platform == 'linux'"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -6,30 +6,36 @@ arithmetic of a row, that of the solver, a message without content, the addition
 The bandwidth of the network is given.
 """
 
-import argparse
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil, log
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import typer
 from distributed import Client, LocalCluster
 
 from slender import LinearProbe, LogisticClassifier, on_workers, set_num_threads
 from slender.data import Examples, examples_of
 from slender.data.fleet import FAN
 from slender.datasets import planted
+from slender.lab.repeats import ranged, spread
 from slender.passes import SoftmaxPass
 from slender.rows import as_rows
 
-ROWS, FEATURES, CLASSES = 100_000_000, 1024, 10_000  # of the table
+from . import command, machine
+
+SIZE, TABLE, BOTH = "200000x1024x200", "100000000x1024x10000", "overhead,table"
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 SAMPLED = 4096  # rows on which the arithmetic is measured
 REPEATS = 3
+LOOK = 2.0  # seconds in which the machine must be quiet
+FEW = 4000  # rows of the fits that warm up
 
 
 @contextmanager
@@ -51,27 +57,52 @@ def fit_seconds(X: Any, y: Any, values: int) -> tuple[float, int]:
     return seconds, round(sum(record["passes"] for record in probe.path_)) + probe.n_iter_
 
 
-def overhead(n: int, d: int, C: int, values: int, repeats: int) -> None:
-    """Print the seconds here and on workers, for one worker and for two of one thread."""
+def overhead(n: int, d: int, C: int, values: int, repeats: int) -> dict[str, Any]:
+    """Seconds here and on workers, for one worker of two threads and for two of one thread."""
     data = planted(n, d, C, separation=0.4)
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "X.npy", data.X_train)
+        np.save(Path(folder) / "few.npy", data.X_train[:FEW])
         X, y = np.load(Path(folder) / "X.npy", mmap_mode="r"), data.y_train
         del data
-        print(f"LinearProbe({values}) on {n:,} x {d:,}, {C} classes, in a file")
         for workers, threads in ((1, 2), (2, 1)):
             set_num_threads(workers * threads)
-            fit_seconds(X[: min(n, 4000)], y[: min(n, 4000)], 3)  # compiles
-            here = [fit_seconds(X, y, values) for _ in range(repeats)]
+            fit_seconds(X[:FEW], y[:FEW], 3)  # compiles
             with cluster(workers, threads) as client:
-                fit_seconds(on_workers(X, client), y, 3)  # loads what is compiled
-                there = [fit_seconds(on_workers(X, client), y, values) for _ in range(repeats)]
-            local, remote = (median(seconds for seconds, _ in runs) for runs in (here, there))
-            print(
-                f"{workers} worker(s) of {threads} thread(s): {remote:.2f} s in {there[0][1]} "
-                f"passes; here {local:.2f} s in {here[0][1]}; ratio {remote / local:.3f}"
-            )
+                few = on_workers(np.load(Path(folder) / "few.npy", mmap_mode="r"), client)
+                fit_seconds(few, y[:FEW], 3)  # loads what is compiled
+                sides = {
+                    "here": lambda: fit_seconds(X, y, values),
+                    "there": lambda client=client: fit_seconds(on_workers(X, client), y, values),
+                }
+                name = f"{workers} of {threads} thread{'s' if threads > 1 else ''}"
+                runs: dict[str, list[Any]] = {side: [] for side in sides}
+                for repeat in range(repeats):
+                    for side, fit in sides.items():
+                        command.say(f"repeat {repeat + 1} of {repeats}: {side}", name)
+                        runs[side].append(fit())
+                found[name] = runs
     set_num_threads(None)
+    return {"size": (n, d, C), "values": values, "workers": found}
+
+
+def overhead_table(found: dict[str, Any]) -> Iterator[Any]:
+    """What the workers cost."""
+    n, d, C = found["size"]
+    lines = []
+    for name, runs in found["workers"].items():
+        here, there = (spread([seconds for seconds, _ in runs[side]]) for side in ("here", "there"))
+        pairs = zip(runs["there"], runs["here"], strict=True)
+        ratio = spread([one[0] / other[0] for one, other in pairs])
+        readings = {"here": runs["here"][0][1], "there": runs["there"][0][1]}
+        lines.append(
+            (name, ranged(there), f"{readings['there']}", ranged(here), f"{readings['here']}",
+             ranged(ratio))
+        )  # fmt: skip
+    heads = ("workers", "seconds", "passes", "seconds here", "passes here", "ratio")
+    title = f"LinearProbe({found['values']}) on {n:,} × {d:,} rows in a file, {C} classes"
+    yield command.table(title, heads, lines)
 
 
 # -- scaling ---------------------------------------------------------------------------------------
@@ -172,20 +203,24 @@ def predicted(terms: Terms, workers: int, threads: int, bandwidth: float, size: 
     return Pass(terms.row * n / (workers * threads), down, up, fixed)
 
 
-def table(terms: Terms, threads: int, bandwidth: float, size: Any) -> None:
-    """Print the predicted passes."""
+def scaling_table(terms: Terms, threads: int, bandwidth: float, size: Any) -> Iterator[Any]:
+    """The predicted passes, and where they stop to be worth it."""
     n, d, C = size
-    print(f"\n{n:,} x {d:,}, {C:,} classes; {threads} threads a worker, {bandwidth / 1e9:.3g} GB/s")
-    named = zip(Terms._fields, terms, strict=True)
-    print("measured, in seconds:", ", ".join(f"{name} {value:.2e}" for name, value in named))
-    heads = ("workers", *Pass._fields, "a pass", "speedup", "efficiency")
-    print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
+    title = (
+        f"A pass over {n:,} × {d:,}, {C:,} classes, predicted: {threads} threads a worker, "
+        f"{bandwidth / 1e9:.3g} GB/s"
+    )
     one = predicted(terms, 1, threads, bandwidth, size).seconds
+    lines = []
     for workers in WORKERS:
         each = predicted(terms, workers, threads, bandwidth, size)
-        cells = " | ".join(f"{value:.3g} s" for value in (*each, each.seconds))
         speedup = one / each.seconds
-        print(f"| {workers} | {cells} | {speedup:.1f} | {speedup / workers:.0%} |")
+        cells = [f"{value:,.4g} s" for value in (*each, each.seconds)]
+        lines.append((f"{workers}", *cells, f"{speedup:.1f}", f"{speedup / workers:.0%}"))
+    heads = ("workers", *Pass._fields, "a pass", "speedup", "efficiency")
+    yield command.table(title, heads, lines)
+    named = zip(Terms._fields, terms, strict=True)
+    yield "measured here, in seconds: " + ", ".join(f"{name} {value:.3g}" for name, value in named)
     half = next(
         (
             w
@@ -194,25 +229,47 @@ def table(terms: Terms, threads: int, bandwidth: float, size: Any) -> None:
         ),
         None,
     )
-    print(f"half of each worker is lost from {half} workers on")
+    yield f"from {half} workers on, more than half of each is lost to messages and to the solver"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, nargs=3, default=(200_000, 1024, 200))
-    parser.add_argument("--values", type=int, default=45, help="of C in the path")
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--table", type=int, nargs=3, default=(ROWS, FEATURES, CLASSES))
-    parser.add_argument("--threads", type=int, default=16, help="of a worker in the table")
-    parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second")
-    parser.add_argument("--only", choices=["overhead", "table"])
-    options = parser.parse_args()
-    if options.only != "table":
-        overhead(*options.size, options.values, options.repeats)
-    if options.only != "overhead":
-        terms = measured_terms(*options.table[1:])
-        table(terms, options.threads, options.bandwidth, tuple(options.table))
+def main(
+    size: Annotated[str, typer.Option(help="Rows, features and classes of the overhead.")] = SIZE,
+    values: Annotated[int, typer.Option(help="Values of C in the path.")] = 45,
+    table: Annotated[str, typer.Option(help="Rows, features and classes of the table.")] = TABLE,
+    threads: Annotated[int, typer.Option(help="Threads of a worker in the table.")] = 16,
+    bandwidth: Annotated[float, typer.Option(help="Bytes a second, in the table.")] = 1.25e9,
+    only: Annotated[str, typer.Option(help="overhead, table, or both with a comma.")] = BOTH,
+    repeats: command.Repeats = 3,
+    quick: command.QuickMatrix = False,
+    json_file: command.Json = None,
+) -> None:
+    """What Dask costs, and how far a fit scales."""
+    parts = command.names(only, BOTH.split(","), "part")
+    benchmark = command.Benchmark("cluster", json_file, quick, packages=("dask", "distributed"))
+    with machine.Neighbours() as others:  # later the workers would be counted among them
+        time.sleep(LOOK)
+    found: dict[str, Any] = {"others": others.cores}
+    if "overhead" in parts:
+        n, d, C = (2000, 32, 5) if quick else numbers(size)
+        found["overhead"] = overhead(n, d, C, 3 if quick else values, 1 if quick else repeats)
+        benchmark.tell(*overhead_table(found["overhead"]))
+    if "table" in parts:
+        shape = (10**6, 32, 50) if quick else numbers(table)
+        terms = measured_terms(*shape[1:])
+        found["terms"] = terms._asdict()
+        benchmark.tell(*scaling_table(terms, threads, bandwidth, shape))
+    benchmark.tell(*machine.disturbed("before", found["others"]))
+    benchmark.save(found)
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Three of them, with x between."""
+    try:
+        n, d, C = (int(word) for word in text.split("x"))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}: give rows, features and classes as {SIZE}") from None
+    return n, d, C
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -15,10 +15,13 @@ ORDER = [
     "callbacks",  # records of a fit, kept elsewhere
     "kernels",  # compiled, and kept on disk
     "overloads",  # how kernels call methods
+    "arrays",  # NumPy's arrays and torch's tensors
+    "places",  # where to compute
     "krylov",  # eigenpairs by products
     "rows",  # vectors -> something a kernel can read
     "losses",
     "labels",
+    "device",  # kernels of a GPU
     "data",  # everything of length n together
     "passes",  # what one reading of it adds up
     "metrics",  # how good scores are
@@ -43,6 +46,8 @@ PACKAGE = Path(slender.__file__).parent
 # Who may ask if something is an array, a sparse matrix or a kind of rows: whoever meets what users
 # or files bring.  Everyone else has a Block, and calls its methods.
 DOORS = {
+    "arrays.py",  # of NumPy, or a tensor?
+    "places.py",  # arrays of CuPy
     "rows/convert.py",  # as_rows
     "rows/bfloat.py",  # an array of ml_dtypes, or a tensor
     "rows/mapped.py",  # is there a file behind an array?
@@ -59,8 +64,14 @@ DOORS = {
 LAZY = {
     "__init__.py": {"*"},  # public names, each when it is asked for
     "registry.py": {"*"},  # estimators, by name
-    "model.py": {"estimators.linear", "*"},  # and the class that a file names
+    "model.py": {"estimators.linear", "estimators.placing", "*"},  # and the class that a file names
+    "data/sending.py": {"data.tensors", "rows.streamed"},  # they import torch
     "lab/provenance.py": {"rows.cores"},
+    "device/softmax.py": {"device.softmax_kernel"},  # needs Triton
+    "device/sweep.py": {"device.sweep_kernel"},  # likewise
+    "solvers/stochastic.py": {"device.draws"},  # needs torch
+    "passes/softmax_tensors.py": {"device.softmax"},  # needs torch
+    "problem/rounding.py": {"device.softmax"},
     "stores/pq.py": {"compress.matrix"},
 }
 SOURCES = sorted(PACKAGE.rglob("*.py"))

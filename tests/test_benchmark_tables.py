@@ -1,6 +1,7 @@
 """docs/benchmarks.md is made from results files, and from nothing else."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_a_document_becomes_a_table_with_its_command_machine_and_date(tmp_path, 
 def test_an_unknown_benchmark_is_not_left_out(tmp_path):
     page = tables.page([tables.load(written(tmp_path / "new.json", "something new"))])
     assert "## Others" in page
+    assert "| larank | 1.25 |" in page
+
+
+def test_a_page_is_made_where_a_benchmarks_packages_are_missing(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "benchmarks.gpu", raising=False)
+    page = tables.page([tables.load(written(tmp_path / "gpu.json", "gpu"))])
+    assert "### On a GPU, against scikit-learn, torch and cuML there\n" in page
     assert "| larank | 1.25 |" in page
 
 

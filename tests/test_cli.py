@@ -145,6 +145,7 @@ def test_every_option_reaches_the_estimator(here, slender):
         "objective": "exact",
         "random_state": 3,
         "callbacks": None,
+        "device": None,
         "checkpoint": None,
         "checkpoint_every": 60.0,
     }

@@ -47,7 +47,7 @@ def test_every_parameter_is_an_option(name):
     for parameter, default in expected.items():
         option = found[parameter]
         assert option.opts[0] == FLAGS.get(parameter, "--" + parameter.replace("_", "-"))
-        wanted = {"random_state": SEED, "Cs": "45"}.get(parameter, default)
+        wanted = {"random_state": SEED, "Cs": "45", "device": "auto"}.get(parameter, default)
         assert option.default == wanted, parameter
         assert option.help.strip(), parameter
         for bad in ("As in", "None", '"', "`", "seed 00", "the practical", "["):  # [: rich's markup

@@ -3,7 +3,6 @@
 import json
 import pickle
 import time
-from functools import partial
 
 import dask.array as da
 import numpy as np
@@ -24,8 +23,7 @@ from slender import (
     on_workers,
     open_rows,
 )
-from slender.data import examples_of, fleet
-from slender.data.fleet import ClusterError
+from slender.data import examples_of
 from slender.data.shards import joined
 from slender.datasets import planted
 from slender.labels import ClassIndex, Indicator
@@ -206,6 +204,17 @@ def test_weights_and_held_out_rows(client, rows, data):
     assert close_to(
         LogisticClassifier(random_state=0).fit(X, series), LogisticClassifier().fit(X, y)
     )
+
+
+@pytest.mark.parametrize("select", ["f1_macro", "roc_auc_ovr"])
+def test_scorers_of_scikit_learn(rows, data, select):
+    """By labels and by probabilities, which workers compute for the rows they hold."""
+    probe = LinearProbe(3, select=select, validation=0.4, scale="standard", random_state=0)
+    here = clone(probe).fit(data.X_train, data.y_train)
+    there = clone(probe).fit(*rows)
+    figures = [[record[select] for record in model.path_] for model in (here, there)]
+    assert figures[0] == pytest.approx(figures[1], abs=0.01)
+    assert 0.5 < max(figures[1]) < 1.0
 
 
 @pytest.mark.slow
@@ -410,8 +419,6 @@ def test_bad_arrays(client, data):
         model.predict(X[:, :3])
     with pytest.raises(ValueError, match="rows are in this process"):
         on_workers(data.X_train)
-    with pytest.raises(ValueError, match=r"select='f1_macro'.* stay on their workers"):
-        LinearProbe(3, select="f1_macro", validation=0.4).fit(X, y)
 
 
 def test_nan_is_named_by_its_row(client, data):
@@ -434,107 +441,3 @@ def _refuse_third(block, block_info=None):
     if block_info and block_info[0]["chunk-location"][0] == 2:
         raise FileNotFoundError("no such disk")
     return block
-
-
-# -- faults ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(fleet, "PATIENCE", 3.0)
-    monkeypatch.setattr(fleet, "SLOWER", 2.0)
-    monkeypatch.setattr(fleet, "ANSWER", 5.0)
-
-
-@pytest.mark.parametrize(
-    "act",
-    [
-        clusters.die,
-        pytest.param(clusters.hang, marks=pytest.mark.slow),
-        pytest.param(clusters.stop, marks=pytest.mark.slow),
-    ],
-)
-def test_a_worker_is_lost_in_the_middle_of_a_pass(act, data, tmp_path, impatient):
-    with clusters.cluster() as client:
-        X, _ = clusters.chunked(data.X_train, data.y_train, 6)
-        examples = examples_of(on_workers(X), np.zeros(N, np.int32), np.ones(N))
-        workers = clusters.pids(client)
-        asked = clusters.Once(tmp_path / "flag", act)
-        assert examples.reduce(asked) == N
-        assert examples.reduce(asked) == N  # and the pass after it
-        lost = int((tmp_path / "flag").read_text())
-        assert lost in workers.values()
-        assert lost not in [workers.get(home) for home in examples.rows.fleet.homes]
-        clusters.end(lost)
-
-
-def test_a_worker_is_lost_in_the_middle_of_a_sweep(data, tmp_path, impatient, monkeypatch):
-    """Its classes are visited again, by others, from the state before the pass: the same bits."""
-    flag = tmp_path / "flag"
-    with clusters.cluster() as client:
-        X, y = clusters.chunked(data.X_train, data.y_train, 6)
-        model = SLNDClassifier(random_state=0, passes=3, rank=6, negatives=2.0)
-        undisturbed = model.fit(X, y).coef_.copy()
-        workers = clusters.pids(client)
-        dying = partial(clusters.SweepOnce, flag=flag, act=clusters.die)
-        monkeypatch.setattr("slender.solvers.stochastic.Sweep", dying)
-        assert np.array_equal(model.fit(X, y).coef_, undisturbed)
-        assert int(flag.read_text()) in workers.values()
-
-
-@pytest.mark.slow
-def test_a_fit_goes_on_without_a_worker(data, impatient):
-    with clusters.cluster() as client:
-        X, y = clusters.chunked(data.X_train, data.y_train, 6)
-        undisturbed = LogisticClassifier(10.0, random_state=0, tol=1e-5).fit(X, y)
-        steps = []
-
-        def disturb(record, model):
-            steps.append(record)
-            if len(steps) == 2:
-                clusters.kill(client)
-
-        model = LogisticClassifier(10.0, random_state=0, tol=1e-5, callbacks=disturb).fit(X, y)
-        assert len(steps) > 3
-        assert model.gap_ <= 1e-5 * model.objective_
-        assert np.array_equal(model.coef_, undisturbed.coef_)
-
-
-@pytest.mark.slow
-def test_kills_at_random_times():
-    from benchmarks.kill_workers import disturbed_fits
-
-    fits = disturbed_fits(2, 6000, seed=0)
-    assert all(fit["proved"] and fit["same"] for fit in fits)
-
-
-@pytest.mark.slow
-def test_rows_that_only_the_lost_worker_had(data, impatient):
-    with clusters.cluster(2) as client:
-        homes = sorted(clusters.pids(client))
-        halves = np.array_split(data.X_train, 2)
-        held = [
-            client.scatter(half, workers=[home]) for half, home in zip(halves, homes, strict=True)
-        ]
-        X = da.concatenate(
-            [
-                da.from_delayed(f, half.shape, half.dtype)
-                for f, half in zip(held, halves, strict=True)
-            ]
-        )
-        examples = examples_of(on_workers(X), np.zeros(N, np.int32), np.ones(N))
-        clusters.kill(client, 1)
-        with pytest.raises(ClusterError, match="rows 300 to 599 of X are lost"):
-            examples.reduce(clusters.COUNT)
-
-
-@pytest.mark.slow
-def test_a_worker_that_comes_late_gets_work(data):
-    with clusters.cluster(2) as client:
-        X, _ = clusters.chunked(data.X_train, data.y_train, 4)
-        examples = examples_of(on_workers(X), np.zeros(N, np.int32), np.ones(N))
-        assert examples.reduce(clusters.COUNT) == N
-        client.cluster.scale(3)
-        client.wait_for_workers(3)
-        assert examples.reduce(clusters.COUNT) == N
-        assert len(set(examples.rows.fleet.homes)) == 3

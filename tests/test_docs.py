@@ -96,6 +96,8 @@ def run_commands(text, slender_command):
 )
 def test_examples_run(page, tmp_path, materials, monkeypatch, slender):
     """The blocks of a page build on each other, and find the materials beside them."""
+    if any("import torch" in block.text for block in blocks_of(page) if block.language == "python"):
+        pytest.importorskip("torch")
     shutil.copytree(materials, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SLENDER_DATA", raising=False)
@@ -179,14 +181,14 @@ def test_every_parameter_of_scikit_learn_is_in_the_table():
 
 
 def test_the_figures_in_the_readme_are_measured():
-    """The bold figures of README's tables are in docs/benchmarks.md, which a command makes."""
+    """The bold figures of README's table are in docs/benchmarks.md, which a command makes."""
     readme = (ROOT / "README.md").read_text()
     measured = (ROOT / "docs" / "benchmarks.md").read_text()
     section = re.search(r"## Measured\n(.*?)^## ", readme, flags=re.DOTALL | re.MULTILINE)[1]
     figures = re.findall(r"\*\*(\d[^*]*)\*\*", section)
     assert figures
     for figure in figures:
-        assert f"**{figure}**" in measured, figure
+        assert figure in measured, figure
 
 
 def test_the_commands_that_redraw_figures_run(tmp_path, monkeypatch, slender):

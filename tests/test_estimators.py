@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import slender
 from slender import LaRankClassifier, SGDClassifier, SLNDClassifier, registry
 from slender.datasets import digits, planted
-from slender.estimators.linear import _top_k
+from slender.estimators.scores import top_k
 from slender.losses import MARGIN_LOSSES, fit_for, peaked_at_zero
 
 # A stochastic method visits examples one at a time in a random order: one visit with weight 2 is
@@ -412,7 +412,7 @@ def test_a_diverging_step_warns(blobs):
 @pytest.mark.parametrize("k", [1, 3, 7])
 def test_top_k_breaks_ties_as_argmax_does(k):
     S = np.random.default_rng(0).integers(0, 3, (200, 7)).astype(float)
-    top = _top_k(S, k)
+    top = top_k(S, k)
     np.testing.assert_array_equal(top[:, 0], S.argmax(axis=1))
     np.testing.assert_array_equal(np.take_along_axis(S, top, axis=1), -np.sort(-S, axis=1)[:, :k])
     assert all(len(set(row)) == k for row in top)

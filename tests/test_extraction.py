@@ -311,7 +311,7 @@ def test_the_command_killed_at_random_points(tmp_path, network):
     assert command(tmp_path / "whole").wait(timeout=300) == 0
     seconds = time.monotonic() - begun
     rng, killed = random.Random(0), 0
-    while killed < int(os.environ.get("SLENDER_KILLS", "5")):
+    while killed < int(os.environ.get("SLENDER_KILLS", "3")):
         out = tmp_path / "out"
         running = command(out)
         with contextlib.suppress(subprocess.TimeoutExpired):

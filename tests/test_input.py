@@ -18,6 +18,7 @@ from slender import (
     SLNDClassifier,
     UnitRows,
 )
+from slender.estimators import validation
 
 # -- sparse matrices -------------------------------------------------------------------------------
 
@@ -375,3 +376,31 @@ def test_a_memory_map_is_not_copied(tmp_path, model, kept):
         finally:
             tracemalloc.stop()
     assert kept - 0.01 < peak / X.nbytes < kept + 0.4
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("shift", [0, -100, 2**63 + 5])
+def test_many_integer_labels_are_counted(dtype, shift):
+    """With the result of np.unique, which sorts them."""
+    span = np.iinfo(dtype)
+    if not span.min <= shift <= span.max - 120:
+        shift = int(span.min)
+    y = np.random.default_rng(0).choice([0, 3, 4, 90, 120], validation.MANY)
+    y = np.array([int(v) + shift for v in y], dtype)
+    assert validation._counted(y) is not None
+    labels, names, rows = validation.read_labels(y, len(y))
+    expected, index = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(names, expected)
+    np.testing.assert_array_equal(labels.class_index, index)
+    assert (names.dtype, labels.class_index.dtype, rows) == (dtype, np.int32, 5)
+
+
+def test_labels_that_are_not_counted():
+    n = validation.MANY
+    for y in (np.zeros(n - 1, int), np.zeros(n), np.arange(n), np.zeros((n, 1), int)):
+        assert validation._counted(y) is None
+    assert validation._counted(np.where(np.arange(n) < 5, 0, 10**9)) is None
+    with pytest.raises(ValueError, match="one class only"):
+        validation.read_labels(np.full(n, 7), n)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        validation.read_labels(np.arange(n) % 3, n + 1)

@@ -77,7 +77,8 @@ LESS = {  # to fit in milliseconds
 }
 TOGETHER = {"groups": {"validation": Folds(3)}, "prior": {"negatives": 1.0}}  # what one needs
 ALWAYS, MODES = "always", "in any mode, though not by default"
-SAVED = {"checkpoint", "checkpoint_every"}  # a fit is the same with them: tests/test_checkpoint.py
+# A fit is the same with them: tests/test_checkpoint.py; tests/test_device.py.
+SAVED = {"checkpoint", "checkpoint_every", "device"}
 SAMPLES = "so few rows are all in the sample that would be drawn"
 SHOTS = "the shots are all there is to refit"
 CHOICE = "rules may choose the same"

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slender.labels import ClassIndex, Indicator, positives
+from slender.labels import ClassIndex, Indicator, counts, positives
 from slender.solvers.sampling import negatives_used, pass_over
 
 
@@ -80,3 +80,20 @@ def test_labels_agree_between_codes_and_indicator():
     by_indicator = positives(Indicator(codes[:, None] == np.arange(4)), 4, active)
     for a, b in zip(by_code, by_indicator, strict=True):
         np.testing.assert_array_equal(np.sort(a), b)
+
+
+def test_positives_are_counted():
+    """As many as are listed, for all examples and for some, one class a row or several."""
+    rng = np.random.default_rng(0)
+    some = np.sort(rng.choice(40, 25, replace=False))
+    binary = ClassIndex(rng.integers(2, size=40).astype(np.int32), 1)
+    labels = [
+        (ClassIndex(rng.integers(4, size=40).astype(np.int32), 0), 6),  # two classes have none
+        (binary, 1),
+        (Indicator(rng.random((40, 3)) < 0.4), 3),
+        (Indicator(rng.random((40, 5)) < 0.4, 2), 3),
+    ]
+    for y, n_classes in labels:
+        for active in (np.arange(40), some):
+            expected = [len(mine) for mine in positives(y, n_classes, active)]
+            np.testing.assert_array_equal(counts(y, n_classes, active), expected)

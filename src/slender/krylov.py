@@ -41,6 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from .arrays import Array, astype, dtype_of, is_numpy, like, namespace
+
 # top_eigenpairs
 TINY_SIZE = 256  # up to here an SVD in float64 takes some hundredths of a second
 DENSE_SIZE = 2048  # up to here LAPACK takes well under a second
@@ -73,9 +75,7 @@ def orthonormal(Y: NDArray[Any], K: NDArray[Any], floor: float = 0.0) -> NDArray
     return np.linalg.qr(U)[0] if U.shape[1] else U
 
 
-def top_eigenpairs(
-    S: NDArray[Any], k: int, rng: np.random.Generator
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def top_eigenpairs(S: Array, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Eigenvalues, decreasing, and orthonormal eigenvectors (d, k) of SᵀS/m.
 
     Fewer than k are returned only where the rank of S is less than k.
@@ -90,52 +90,68 @@ def top_eigenpairs(
     else:
         theta, Q = block_lanczos(A, k, m, rng)
     if d > m:  # from eigenvectors u of S Sᵀ/m to those of SᵀS/m, p = Sᵀu / ‖Sᵀu‖
+        xp = namespace(S)
         Q = A @ Q
-        Q /= np.maximum(np.linalg.norm(Q, axis=0), np.finfo(Q.dtype).tiny)
+        tiniest = float(np.finfo(dtype_of(Q)).tiny)
+        Q = Q / xp.clip(xp.sqrt(xp.sum(Q * Q, axis=0)), tiniest, None)
     return theta, Q
 
 
-def tiny(S: NDArray[Any], k: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    _, sigma, Vt = linalg.svd(S.astype(np.float64), full_matrices=False, check_finite=False)
-    theta = (sigma[:k] ** 2 / len(S)).astype(S.dtype)
-    return theta, np.ascontiguousarray(Vt[:k].T, S.dtype)
+def tiny(S: Array, k: int) -> tuple[Array, Array]:
+    dtype = dtype_of(S)
+    wide = astype(S, np.float64)
+    if is_numpy(wide):
+        _, sigma, Vt = linalg.svd(wide, full_matrices=False, check_finite=False)
+    else:
+        _, sigma, Vt = namespace(S).linalg.svd(wide, full_matrices=False)
+    theta = astype(sigma[:k] ** 2 / len(S), dtype)
+    return theta, astype(namespace(S).asarray(Vt[:k].T, copy=True), dtype)
 
 
-def dense(A: NDArray[Any], k: int, m: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def eigh(G: Array, k: int) -> tuple[Array, Array]:
+    """The k leading eigenpairs of a symmetric matrix, decreasing; G may be overwritten."""
+    if is_numpy(G):
+        theta, Q = linalg.eigh(G, overwrite_a=True, driver="evd", check_finite=False)
+        return theta[::-1][:k], Q[:, ::-1][:, :k]
+    xp = namespace(G)
+    theta, Q = xp.linalg.eigh(G)
+    return xp.flip(theta[-k:], axis=0), xp.flip(Q[:, -k:], axis=1)
+
+
+def dense(A: Array, k: int, m: int) -> tuple[Array, Array]:
     G = A.T @ A
     G /= m
-    theta, Q = linalg.eigh(G, overwrite_a=True, driver="evd", check_finite=False)
-    return theta[::-1][:k], Q[:, ::-1][:, :k]
+    return eigh(G, k)
 
 
-def block_lanczos(
-    A: NDArray[Any], k: int, m: int, rng: np.random.Generator
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def block_lanczos(A: Array, k: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    xp, dtype = namespace(A), dtype_of(A)
     size = A.shape[1]
-    tol = RESIDUAL[A.dtype.char]
-    Q = np.empty((size, 0), A.dtype)
-    T = np.empty((0, 0), A.dtype)
-    new = np.linalg.qr(A.T @ rng.standard_normal((A.shape[0], BLOCK)).astype(A.dtype))[0]
+    tol = RESIDUAL[dtype.char]
+    start = like(rng.standard_normal((A.shape[0], BLOCK)), A, dtype)
+    new = xp.linalg.qr(A.T @ start)[0]
+    Q = new[:, :0]
+    T = Q[:0]
     check = k + BLOCK  # the next basis size at which to look at the Ritz pairs
     while True:
-        Q = np.hstack([Q, new])
+        Q = xp.concat([Q, new], axis=1)
         width = Q.shape[1]
         W = A.T @ (A @ new)
         W /= m
         column = Q.T @ W  # (width, BLOCK): the last block column of T
         W -= Q @ column
         W -= Q @ (Q.T @ W)  # twice is enough
-        T = np.block([[T, column[: len(T)]], [column[: len(T)].T, column[len(T) :]]])
-        new, R = np.linalg.qr(W)
+        T = xp.concat([xp.concat([T, column[: len(T)].T], axis=0), column], axis=1)
+        new, R = xp.linalg.qr(W)
         # A direction lost to cancellation in W comes back as noise: make it orthogonal again.
-        new = np.linalg.qr(new - Q @ (Q.T @ new))[0]
-        exhausted = np.abs(R).max() <= tol * np.abs(T).max()  # the basis holds all of H
+        new = xp.linalg.qr(new - Q @ (Q.T @ new))[0]
+        exhausted = float(xp.max(xp.abs(R))) <= tol * float(xp.max(xp.abs(T)))  # all of H
         if width < check and not exhausted:
             continue
-        theta, U = linalg.eigh((T + T.T) / 2, driver="evd", check_finite=False)
-        theta, U = theta[::-1][:k], U[:, ::-1][:, :k]
-        residual = np.linalg.norm(R @ U[-BLOCK:], axis=0).max()
-        if exhausted or residual <= tol * theta[0]:
+        theta, U = eigh((T + T.T) / 2, k)
+        missed = R @ U[-BLOCK:]
+        residual = float(xp.max(xp.sqrt(xp.sum(missed * missed, axis=0))))
+        if exhausted or residual <= tol * float(theta[0]):
             return theta, Q @ U
         if 2 * width > size:  # a spectrum too flat for Lanczos to be worth it
             return dense(A, k, m)

@@ -72,4 +72,8 @@ def positives(y: Labels, n_classes: int, active: NDArray[np.intp]) -> list[NDArr
 
 def counts(y: Labels, n_classes: int, active: NDArray[np.intp]) -> NDArray[Any]:
     """Number of positives of each class."""
-    return np.array([len(p) for p in positives(y, n_classes, active)])
+    if isinstance(y, Indicator):
+        return np.count_nonzero(y.Y[active, y.first : y.first + n_classes], axis=0)
+    last, index = y.first + n_classes, y.class_index
+    index = index if len(active) == len(index) else index[active]
+    return np.bincount(index, minlength=last)[y.first : last]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Array, astype, is_numpy, namespace, to_numpy
 from .data import Examples, Part, Pass
 
 TOP = 5
@@ -35,24 +36,25 @@ class Counts:
 class MetricsPass(Pass[Counts]):
     """How often softmax((W x + b) / temperature) is right, and what it loses."""
 
-    WT: NDArray[Any]  # (d, C)
-    b: NDArray[Any]
+    WT: Array  # (d, C)
+    b: Array
     temperature: float = 1.0
 
     def start(self, d: int, dtype: Any) -> Counts:
         return Counts(len(self.b))
 
     def add(self, sums: Counts, part: Part) -> None:
-        S = part.block @ self.WT + self.b.astype(self.WT.dtype)
+        S = part.block @ self.WT + astype(self.b, part.block.dtype)
         y, C = part.y, len(self.b)
-        own = S[np.arange(len(y)), y][:, None]
+        own = _own(S, y)
         # a tie goes to the first class, as argmax has it
-        earlier = np.arange(C) < y[:, None]
-        rank = ((own < S) | ((own == S) & earlier)).sum(axis=1)
+        earlier = _counting(S) < y[:, None]
+        rank = to_numpy(((own < S) | ((own == S) & earlier)).sum(1))
+        losses = to_numpy(_log_losses(S, own, self.temperature))
+        y = to_numpy(y)
         sums.hits += np.bincount(y[rank == 0], minlength=C)
         sums.rows += np.bincount(y, minlength=C)
         sums.top += int((rank < TOP).sum())
-        losses = _log_losses(S, own, self.temperature)
         sums.loss += float(losses.sum())
         sums.squared_loss += float(losses @ losses)
 
@@ -60,15 +62,27 @@ class MetricsPass(Pass[Counts]):
         return len(self.b) * 8
 
 
-def measure(
-    examples: Examples, W: NDArray[Any], b: NDArray[Any], temperature: float = 1.0
-) -> dict[str, float]:
+def _own(S: Array, y: Array) -> Array:
+    """(rows, 1) the score of each row's own class."""
+    if is_numpy(S):
+        return S[np.arange(len(y)), y][:, None]
+    return S.gather(1, y[:, None])
+
+
+def _counting(S: Array) -> Array:
+    """0, 1, ... for the columns of S, where S is."""
+    C = S.shape[1]
+    return np.arange(C) if is_numpy(S) else namespace(S).arange(C, device=S.device)
+
+
+def measure(examples: Examples, W: Array, b: Array, temperature: float = 1.0) -> dict[str, float]:
     """top1, top5 (from five classes on), mean_per_class and log_loss of softmax(W x + b).
 
     With the standard errors of top1 and log_loss, as means over these rows; all count the same.
     """
     n = len(examples.y)
-    sums = examples.reduce(MetricsPass(np.ascontiguousarray(W.T), b, temperature))
+    WT = np.ascontiguousarray(W.T) if is_numpy(W) else W.T.contiguous()
+    sums = examples.reduce(MetricsPass(WT, b, temperature))
     top1, log_loss = float(sums.hits.sum() / n), sums.loss / n
     variance = sums.squared_loss / n - log_loss**2
     seen = sums.rows > 0
@@ -84,11 +98,12 @@ def measure(
     return found
 
 
-def _log_losses(S: NDArray[Any], own: NDArray[Any], temperature: float) -> NDArray[np.float64]:
-    largest = S.max(axis=1, keepdims=True)
-    scale = S.dtype.type(1.0 / temperature)
-    normaliser = np.exp((S - largest) * scale).sum(axis=1, keepdims=True)
-    return (np.log(normaliser) + (largest - own) * scale)[:, 0].astype(np.float64)
+def _log_losses(S: Array, own: Array, temperature: float) -> Array:
+    xp = namespace(S)
+    largest = xp.max(S, axis=1, keepdims=True)
+    scale = 1.0 / temperature
+    normaliser = xp.sum(xp.exp((S - largest) * scale), axis=1, keepdims=True)
+    return astype((xp.log(normaliser) + (largest - own) * scale)[:, 0], np.float64)
 
 
 def reliability(

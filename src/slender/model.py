@@ -5,8 +5,8 @@ No pickle.  The document is stored in the `__metadata__` of the file under FORMA
     version     of this format; a newer one is refused
     slender     the version that wrote the file
     estimator   name of the class, one of slender.registry
-    params      constructor settings, without callbacks and checkpoint; random_state and validation
-                only if they are numbers
+    params      constructor settings, without callbacks, checkpoint and device; random_state and
+                validation only if they are numbers
     arrays      name -> dtype of the tensors
     strings     name -> {dtype, values}: arrays of strings (classes_, feature_names_in_); the dtype
                 only says if they are objects, the width is that of the longest string
@@ -45,13 +45,15 @@ RENAMED = {
     "TraceNormClassifier": {"max_iter": "passes"},
     "TraceNormProbe": {"max_iter": "passes"},
 }
-NOT_SAVED = ("callbacks", "checkpoint", "checkpoint_every", "models_")
+NOT_SAVED = ("callbacks", "checkpoint", "checkpoint_every", "device", "models_")
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def save_model(model: Any, path: PathLike, command_line: Sequence[str] = ()) -> None:
     """Write a fitted estimator to one file; a failure leaves no partial file.
+
+    Tensors of a model that was fitted on a device are written as arrays.
 
     `command_line` are the words of the command that fitted it, for whoever wants to do so again.
 
@@ -62,12 +64,14 @@ def save_model(model: Any, path: PathLike, command_line: Sequence[str] = ()) -> 
     from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  (slow to import)
 
     from .estimators.linear import check_parts  # noqa: PLC0415  (likewise)
+    from .estimators.placing import on_host  # noqa: PLC0415
 
     encoder, classifier = parts_of(model)
     name = type(classifier).__name__
     if name not in ESTIMATORS or type(classifier) is not ESTIMATORS[name].load():
         raise FileError(f"{name} cannot be saved; slender saves {', '.join(sorted(ESTIMATORS))}")
     check_is_fitted(classifier)
+    classifier = on_host(classifier)
     inner, tensors = (None, {}) if encoder is None else describe(encoder)
     try:
         check_parts(classifier)

@@ -11,7 +11,9 @@ SECONDS = 5  # for a scheduler to answer
 
 
 @contextmanager
-def spread(X: Any, cluster: str | None, workers: int | None) -> Iterator[Any]:
+def spread(
+    X: Any, cluster: str | None, workers: int | None, device: str | None = None
+) -> Iterator[Any]:
     """X, on the workers if there are any; a cluster of this machine ends when it is done."""
     if cluster is None and workers is None:
         yield X
@@ -40,7 +42,7 @@ def spread(X: Any, cluster: str | None, workers: int | None) -> Iterator[Any]:
                 f"--cluster {cluster}: no Dask scheduler answers there; start one (dask scheduler) "
                 "or give its address, such as tcp://host:8786"
             ) from error
-        yield on_workers(X, client)
+        yield on_workers(X, client, device)
 
 
 def _processes(distributed: Any, workers: int) -> Any:

@@ -7,6 +7,7 @@ import typer
 
 from ..registry import METHODS
 from .cluster import spread
+from .device import AUTO, check_asked, fits_on
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
 from .logs import check_log, logged
@@ -26,7 +27,7 @@ from .options import (
     read_data,
     read_val,
 )
-from .output import check_outputs, command_line, facts, relative_gap, show, write_json
+from .output import check_outputs, command_line, facts, place, relative_gap, show, write_json
 from .progress import Bar, progress_of_gap, progress_of_passes
 from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
@@ -71,6 +72,8 @@ def fit(
     check_outputs(out, json)
     check_log(log, out, json)
     folder = check_resume(settings.get("checkpoint"), resume)
+    spreads = cluster is not None or workers is not None
+    asked = check_asked(settings.pop("device", AUTO), here=not spreads)
     model = METHODS[method].load()(**settings)
 
     from ..files import Names
@@ -96,8 +99,12 @@ def fit(
         watched = None
         if val is not None:
             watched = with_classes(read_images(encoder, Path(val), quiet), Path(val))
+    device, there = fits_on(model, asked, data, spreads)
     ending = Ending()
-    with spread(data[0], cluster, workers) as rows, _bar(f"fit {method}", model, quiet) as advance:
+    with (
+        spread(data[0], cluster, workers, there) as rows,
+        _bar(f"fit {method}", model, quiet) as advance,
+    ):
         given, calls = (rows, data[1]), [advance, *logged(log), ending]
         try:
             interruptible(lambda: fit_watched(model, given, watched, calls), ending)
@@ -111,6 +118,7 @@ def fit(
         "seed": settings["random_state"],
         "settings": settings_of(model),
         "finished": not ending.ended,
+        "device": device,
         **summary(model, data[0]),
     }
     if encoder is not None:
@@ -187,6 +195,7 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
         "seconds": f"{results['seconds']:.2f}",
         "throughput": f"{results['rows_per_second']:,.0f} rows per second",
         "objective": f"{results['objective']:.5g}",
+        **place(results),
     }
     if results.get("skipped"):
         lines["skipped"] = reasons(each["reason"] for each in results["skipped"])

@@ -88,6 +88,11 @@ def relative_gap(record: dict[str, float]) -> float:
     return gap / objective if objective > 0 else (0.0 if gap == 0 else math.inf)
 
 
+def place(results: dict[str, Any]) -> dict[str, str]:
+    """A line that says where it was computed, if not on this machine's cores."""
+    return {} if results["device"] == "cpu" else {"device": results["device"]}
+
+
 def show(*things: Any) -> None:
     """Tables and lines for people, on standard output."""
     from rich.console import Console

@@ -7,6 +7,7 @@ import typer
 
 from ..registry import PROBES
 from .cluster import spread
+from .device import AUTO, check_asked, fits_on
 from .interrupts import Ending, Interrupted, interruptible
 from .logs import check_log, logged
 from .options import (
@@ -26,7 +27,16 @@ from .options import (
     read_data,
     read_val,
 )
-from .output import check_outputs, check_plot, command_line, facts, relative_gap, show, write_json
+from .output import (
+    check_outputs,
+    check_plot,
+    command_line,
+    facts,
+    place,
+    relative_gap,
+    show,
+    write_json,
+)
 from .progress import Bar, progress_of_path
 from .resuming import Resume, and_continues, check_resume, left_with
 from .settings import OneOf
@@ -101,6 +111,9 @@ def path(
         if f"n_{name}" in settings and f"{name}s" in settings:
             raise ValueError(f"--n-{name} and --{name}s exclude each other; remove one of them")
 
+    spreads = cluster is not None or workers is not None
+    asked = check_asked(settings.pop("device", AUTO), here=not spreads)
+
     from ..files import Names
     from ..lab.plots import plot_chosen
     from ..lab.provenance import data_of, settings_of
@@ -112,8 +125,9 @@ def path(
     held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv, names)
     test = _test_part(X, names)
     model = PROBES[penalty].load()(validation=held_out, **settings)
+    device, there = fits_on(model, asked, data, spreads)
     ending = Ending()
-    with spread(data[0], cluster, workers) as rows, _bar(model, penalty, quiet) as advance:
+    with spread(data[0], cluster, workers, there) as rows, _bar(model, penalty, quiet) as advance:
         model.set_params(callbacks=[advance, *logged(log), ending])
         try:
             interruptible(lambda: model.fit(rows, data[1]), ending)
@@ -133,6 +147,7 @@ def path(
         "select": model.select,
         "validation": words,
         "finished": not ending.ended,
+        "device": device,
         **_chosen(model, penalty),
         "gap": float(model.gap_),
         "relative_gap": relative_gap({"gap": model.gap_, "objective": model.objective_}),
@@ -277,7 +292,7 @@ def _lines(results: dict[str, Any]) -> dict[str, str]:
     }
     if results["temperature"] is not None:
         lines["temperature"] = f"{results['temperature']:.4g}"
-    lines["seconds"] = f"{results['seconds']:.2f}"
+    lines |= {"seconds": f"{results['seconds']:.2f}", **place(results)}
     test = results["test"]
     if test is not None:
         lines["test top-1"] = f"{test['top1']:.4f}"

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .device import AUTO, Device, check_asked, computes_on
 from .imagery import encoded, read_images
 from .options import Json, Key, Quiet, Threads
 from .output import check_outputs, show, standard_output, write_json
@@ -33,6 +34,7 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Predict probabilities; a .csv names the classes.")
     ] = False,
+    device: Device = AUTO,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -44,6 +46,7 @@ def predict(
     if proba and top_k is not None:
         raise ValueError("--proba and --top-k exclude each other; run predict twice")
     check_outputs(out, json)
+    check_asked(device)
 
     from ..model import load_model, parts_of
     from ..storage import write_whole
@@ -56,6 +59,9 @@ def predict(
             "fit one that does, as --method logistic"
         )
     rows, names = _rows(encoder, fitted, X, key, quiet)
+    place = computes_on(fitted, device, rows, len(fitted.classes_), passes=1)
+    if place != "cpu":
+        fitted.to(fitted.device)  # once, not for every block
     wide = proba or (fitted.multilabel_ and top_k is None)  # one column per class
     heading = fitted.classes_.tolist() if wide and suffix == ".csv" else None
     lines = _Lines(names, heading)
@@ -70,7 +76,7 @@ def predict(
         else:
             write_whole(out, lambda path: _write_text(path, answers, lines))
     results = {"command": "predict", "model": str(model), "rows": rows.shape[0], "out": out}
-    results["settings"] = {"top_k": top_k, "proba": proba}
+    results |= {"device": place, "settings": {"top_k": top_k, "proba": proba}}
     if names:
         results["files"] = names
     write_json(results, json, {"model": (model, model), "X": (" ".join(map(str, X)), rows)})

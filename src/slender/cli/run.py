@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .device import AUTO, Device, check_asked, computes_on
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess
 from .interrupts import Ending, Interrupted, interruptible
 from .logs import check_log, log_beside, logged
@@ -44,6 +45,7 @@ def run(
     obj: Obj = None,
     settings: dict[str, Any],
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
+    device: Device = AUTO,
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Also compute the exact objective after each pass."),
@@ -63,6 +65,7 @@ def run(
     log = log_beside(log, json)
     check_log(log, json, plot)
     check_plot(plot)
+    check_asked(device)
     from ..files import Names
     from ..lab.experiment import describe, experiment
     from ..lab.optimisers import Options, choose, complete
@@ -84,6 +87,7 @@ def run(
         split = compressed(split, **compression, seed=seed)
     fit: dict[str, Any] = {"command": "run", "dataset": dataset, "preprocess": preprocess}
     fit |= {"compression": compression, **describe(split, opt, chosen, options, seed)}
+    fit["device"], there = _where(fit, device, split.X_train)
     ending, table = Ending(), Table(_heading(fit))
     keep = logged(log)
     for_people = not quiet and json != "-"
@@ -99,7 +103,7 @@ def run(
             return stop
 
         fit |= interruptible(
-            lambda: experiment(split, opt, chosen, options, seed, exact, watch), ending
+            lambda: experiment(split, opt, chosen, options, seed, exact, watch, there), ending
         )
     fit["finished"] = not ending.ended
     if plot is not None:
@@ -121,6 +125,15 @@ def run(
     if ending.ended:
         kept = "" if json in (None, "-") else f", and in {json}"
         raise Interrupted(f"{len(fit['curve'])} of {options.passes} passes are done{kept}")
+
+
+def _where(fit: dict[str, Any], asked: str, X: Any) -> tuple[str, Any]:
+    """Where to compute, in words and as the estimator's parameter."""
+    from ..lab.optimisers import estimator
+
+    model = estimator(fit["opt"], fit["obj"], fit["options"], fit["rows"], fit["seed"])
+    words = computes_on(model, asked, X, fit["classes"], fit["options"]["passes"])
+    return words, getattr(model, "device", None)
 
 
 class Table:

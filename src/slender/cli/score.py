@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .device import AUTO, Device, check_asked, computes_on
 from .imagery import read_images, with_classes
 from .options import Data, Json, Key, Label, Quiet, Threads, read_data
 from .output import check_outputs, columns, facts, show, write_json
@@ -43,6 +44,7 @@ def score(
             help="Write a .csv or .npy: rows of each class (down) by prediction (across)."
         ),
     ] = None,
+    device: Device = AUTO,
     json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -54,6 +56,7 @@ def score(
     if confusion is not None and confusion.suffix.lower() not in (".csv", ".npy"):
         raise ValueError(f"--confusion {confusion}: no known format; use .csv or .npy")
     check_outputs(json, confusion)
+    check_asked(device)
 
     from ..files import Names
     from ..lab.evaluation import evaluate, figures
@@ -69,12 +72,14 @@ def score(
         )
     else:
         rows, labels = with_classes(read_images(encoder, Path(X[0]), quiet), Path(X[0]))
+    place = computes_on(fitted, device, rows, len(fitted.classes_), passes=2)
     scores = evaluate(fitted, rows, labels)
     found, by_class = figures(fitted, rows, labels, scores)
     results: dict[str, Any] = {
         "command": "score",
         "model": str(model),
         "settings": {"per_class": per_class},
+        "device": place,
         "rows": scores.rows,
         "classes": len(fitted.classes_),
         **found,

@@ -14,6 +14,8 @@ import typer
 
 from ..registry import Encoder, Estimator
 from .constructors import Parameter, parameters
+from .device import AUTO
+from .device import HELP as OF_DEVICE
 from .options import number_or_word, read_grid, read_list
 from .wording import in_options
 
@@ -59,6 +61,8 @@ def _setting(of: Parameter, names: tuple[str, ...], flags: Mapping[str, str]) ->
     text = _in_words(of, flags)
     if of.name == "random_state":
         return Setting(of.name, names, int, SEED, text)
+    if of.name == "device":
+        return Setting(of.name, names, str, AUTO, OF_DEVICE, metavar="NAME")
     if of.name in ("Cs", "lambda1s", "lambda2s"):
         default = None if of.default is None else str(of.default)
         grid = partial(read_grid, names[0], usual=of.default)

@@ -1,10 +1,11 @@
 """The two protocols of a static curvature: settings that estimate it, and its coordinates."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, to_numpy
 from ..rows import Block, Rows
 
 # Rows looked at for the size of a typical row, which sets the size of the constant column.
@@ -55,7 +56,7 @@ class Coordinates(Protocol):
     def rows(self, X: Rows) -> Rows:
         """The rows z."""
 
-    def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def coef(self, V: Array, b: Array) -> tuple[Array, Array]:
         """(W, intercept) from V (C, dim) and the solver's intercepts b (C,)."""
 
 
@@ -72,5 +73,5 @@ def constant_column(S: Block) -> float:
     A constant as large as a typical row is always among the leading directions of [x, c], for any
     units of x.  So a low rank never loses the intercept.
     """
-    c = float(np.sqrt(S.row_squares().mean(dtype=np.float64)))
+    c = float(np.sqrt(to_numpy(S.row_squares()).mean(dtype=np.float64)))
     return c if c > 0 else 1.0

@@ -22,11 +22,25 @@ hundred classes nothing grows with the square of their number.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import (
+    Array,
+    astype,
+    contiguous,
+    copy,
+    dtype_of,
+    is_numpy,
+    like,
+    namespace,
+    row_dots,
+    set_diagonal,
+    zeros,
+)
 from ..krylov import top_eigenpairs
 from ..losses import exp_of_rows
 from ..problem import Multinomial
@@ -38,10 +52,10 @@ from ..problem.intercepts import (
     ClassSample,
     solve,
 )
-from ..rows import DenseBlock
 from ..rows.threads import matmul
 from .base import SAMPLE_BYTES
-from .doubtful import Correction, DoubtfulRows, Gram, gram_of
+from .doubtful import Correction, DoubtfulRows, Gram, correction_of, gram_of
+from .doubtful_tensors import BatchedCorrection, BatchedGram
 
 MIN_SAMPLES, MAX_SAMPLES = 16, 4096
 MAX_RANK = 256  # eigenpairs: on embeddings and pixels more gain no pass, and 64 lose some
@@ -62,9 +76,9 @@ class Classwise:
 
     def __init__(
         self,
-        X: NDArray[Any],
-        w: NDArray[Any],
-        y: NDArray[np.int32],
+        X: Array,
+        w: Array,
+        y: Array,
         intercept: bool,
         rng: np.random.Generator,
         of: int = 0,
@@ -72,12 +86,13 @@ class Classwise:
         self.X, self.w, self.y, self.intercept = X, w, y, intercept  # (m, d) centred, (m,), (m,)
         self.of = of or len(X)  # rows that the sample was drawn from
         m, d = X.shape
-        S = _class_centred(X, y, w)
-        S *= np.sqrt(w / w.mean())[:, None]
+        xp = namespace(X)
+        S = _class_centred(X, y, w) if is_numpy(X) else _class_centred_there(X, y, w)
+        S *= xp.sqrt(w / w.mean())[:, None]
         s, P = top_eigenpairs(S, min(MAX_RANK, m, d), rng)
-        trace = float(DenseBlock(S).row_squares().sum(dtype=np.float64)) / m
-        self.s, self.P = np.maximum(s, 0), np.ascontiguousarray(P)  # (k,) decreasing, (d, k)
-        self.rest = max(0.0, trace - float(s.sum(dtype=np.float64))) / max(1, d - len(s))
+        trace = float(astype(row_dots(S, S), np.float64).sum()) / m
+        self.s, self.P = xp.clip(s, 0, None), contiguous(P)  # (k,) decreasing, (d, k)
+        self.rest = max(0.0, trace - float(astype(s, np.float64).sum())) / max(1, d - len(s))
 
     @classmethod
     def of_problem(cls, problem: Multinomial, rng: np.random.Generator) -> "Classwise":
@@ -89,68 +104,68 @@ class Classwise:
 
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
         """The curvature of the same sample, computed again with another dtype."""
-        X, w = self.X.astype(dtype), self.w.astype(dtype)
+        X, w = astype(self.X, dtype), astype(self.w, dtype)
         return Classwise(X, w, self.y, self.intercept, rng, self.of)
 
-    def classes(
-        self, theta: NDArray[Any], least: NDArray[np.float64] | float = 0.0
-    ) -> tuple[ClassCurvature, NDArray[Any]]:
+    def classes(self, theta: Array, least: Array | float = 0.0) -> tuple[ClassCurvature, Array]:
         """A and the centres m_c - x̄ (C, d) at theta, estimated from the sample.
 
         `least` is a lower bound on the curvature of each class.  If all rows of the sample are
         classified with certainty, the sample shows no curvature, though other rows may have some.
         """
-        C, dtype = len(theta), self.X.dtype
+        C, dtype, wide = len(theta), dtype_of(self.X), np.float64
         fewest = max(1, int(SHARE * self.of))
         every = max(1, min(1 + C // MANY_CLASSES, len(self.X) // fewest))
         rows, weights = self.X[::every], self.w[::every]
         weights = weights * (self.w.sum() / weights.sum())
         m = len(rows)
-        mass, a = np.zeros(C), np.zeros(C)
-        centres = np.zeros((C, self.X.shape[1]), dtype)
+        mass, a = zeros((C,), rows, wide), zeros((C,), rows, wide)
+        centres = zeros((C, self.X.shape[1]), rows, dtype)
         kept = m if m * C * dtype.itemsize <= CLASS_BYTES else 0
-        softmaxes = np.empty((kept, C), dtype)
+        softmaxes = zeros((kept, C), rows, dtype)
         step = max(1, CLASS_BYTES // (4 * C * dtype.itemsize))
         for lo in range(0, m, step):
             X, w = rows[lo : lo + step], weights[lo : lo + step, None]
             P = matmul(X, theta[:, :-1].T)
             P += theta[:, -1]
-            P = exp_of_rows(P)
-            P /= P.sum(axis=1, keepdims=True)
+            P = _softmax(P)
             if kept:
                 softmaxes[lo : lo + step] = P
             h = P * w
-            mass += h.sum(axis=0, dtype=np.float64)
+            mass += _column_sums(h)
             h *= 1 - P
-            a += h.sum(axis=0, dtype=np.float64)
+            a += _column_sums(h)
             if self.intercept:
                 centres += matmul(h.T, X)
         if self.intercept:
-            centres /= np.maximum(a, np.finfo(dtype).tiny)[:, None].astype(dtype)
-        more = np.maximum(least - a, 0.0)
+            tiny = float(np.finfo(dtype).tiny)
+            centres /= astype(namespace(a).clip(a, tiny, None), dtype)[:, None]
+        more = namespace(a).clip(least - a, 0.0, None)
         return _class_curvature(softmaxes, weights, mass + more, a + more), centres
 
     def blocks(
         self,
-        theta: NDArray[Any],
-        least: NDArray[np.float64] | float = 0.0,
-        most: NDArray[np.float64] | float = np.inf,
+        theta: Array,
+        least: Array | float = 0.0,
+        most: Array | float = np.inf,
         doubtful: DoubtfulRows | None = None,
     ) -> "Blocks":
         """The blocks at theta; `least` and `most` bound the curvature of each class."""
         A, centres = self.classes(theta, least)
         if doubtful is None:
-            return Blocks(self, A, centres, np.minimum(A.diagonal, most))
-        rest = np.maximum(doubtful.rest, REST * doubtful.a)
+            diagonal = A.diagonal
+            return Blocks(self, A, centres, namespace(diagonal).clip(diagonal, None, most))
+        rest = like(np.maximum(doubtful.rest, REST * doubtful.a), centres, np.float64)
         return Blocks(self, A, centres, rest, gram_of(doubtful, centres, self.P))
 
-    def diagonal(self, inverse: "Inverse", lam: float) -> NDArray[Any]:
+    def diagonal(self, inverse: "Inverse", lam: float) -> Array:
         """The inverse of the diagonal of the same blocks, (C, d + 1): simpler, and always safe."""
-        a = inverse.A.diagonal
-        variances = np.einsum("m,md,md->d", self.w, self.X, self.X, dtype=np.float64)
-        bends = np.outer(a, np.append(variances, 1.0))
+        a, xp = inverse.A.diagonal, namespace(self.X)
+        variances = _column_sums(self.w[:, None] * self.X * self.X)
+        bends = a[:, None] * xp.concat([variances, zeros((1,), a, np.float64) + 1.0])
         bends[:, :-1] += lam
-        return (1.0 / np.maximum(bends, np.finfo(np.float32).tiny)).astype(self.P.dtype)
+        tiny = float(np.finfo(np.float32).tiny)
+        return astype(1.0 / xp.clip(bends, tiny, None), dtype_of(self.P))
 
 
 @dataclass(frozen=True)
@@ -159,54 +174,54 @@ class Blocks:
 
     of: Classwise
     A: ClassCurvature
-    centres: NDArray[Any]  # (C, d) m_c - x̄
-    rest: NDArray[np.float64]  # (C,) the curvature that belongs to the shared covariance
-    gram: Gram | None = None  # of the rows that hold the rest of it
+    centres: Array  # (C, d) m_c - x̄
+    rest: Array  # (C,) the curvature that belongs to the shared covariance
+    gram: Gram | BatchedGram | None = None  # of the rows that hold the rest of it
 
     def inverse(self, lam: float) -> "Inverse":
         """The inverse blocks for a penalty."""
-        P, s, dtype = self.of.P, self.of.s, self.of.P.dtype
+        P, s, dtype = self.of.P, self.of.s, dtype_of(self.of.P)
         floor = FLOOR[dtype.char] * float(self.A.diagonal.max()) * float(s[0])
         lam = max(lam, floor, float(np.finfo(np.float32).tiny))
-        inside = (1.0 / (np.outer(self.rest, s) + lam)).astype(dtype)
-        outside = (1.0 / (self.rest * self.of.rest + lam)).astype(dtype)[:, None]
-        correction = Correction(self.gram, inside, outside) if self.gram else None
+        inside = astype(1.0 / (self.rest[:, None] * s + lam), dtype)
+        outside = astype(1.0 / (self.rest * self.of.rest + lam), dtype)[:, None]
+        correction = correction_of(self.gram, inside, outside) if self.gram else None
         return Inverse(P, inside, outside, self.A, self.centres, correction)
 
 
 @dataclass(frozen=True)
 class Inverse:
-    P: NDArray[Any]  # (d, k)
-    inside: NDArray[Any]  # (C, k)
-    outside: NDArray[Any]  # (C, 1)
+    P: Array  # (d, k)
+    inside: Array  # (C, k)
+    outside: Array  # (C, 1)
     A: ClassCurvature
-    centres: NDArray[Any]  # (C, d) m_c - x̄
-    correction: Correction | None = None
+    centres: Array  # (C, d) m_c - x̄
+    correction: Correction | BatchedCorrection | None = None
 
-    @property
+    @cached_property
     def steep(self) -> bool:
         """Can the rounding error of the part inside the basis, times `outside`, exceed it?"""
         worst = float((self.outside / self.inside[:, :1]).max())
-        return worst * float(np.finfo(self.inside.dtype).eps) > LOOSELY
+        return worst * float(np.finfo(dtype_of(self.inside)).eps) > LOOSELY
 
-    def __matmul__(self, gradient: NDArray[Any]) -> NDArray[Any]:
+    def __matmul__(self, gradient: Array) -> Array:
         """The inverse times [G, g] (C, d + 1).
 
         The part of G outside the basis is computed by a projection, not as a difference of two
         products with 1/lam; if the inverse is `steep`, by two projections.
         """
-        out = np.empty_like(gradient)
+        out = copy(gradient)
         g = gradient[:, -1:]
         G = self._shared(gradient[:, :-1] - g * self.centres)
         if self.correction is not None:
             G -= self._shared(self.correction.pull(G))
         out[:, :-1] = G
-        v = solve(self.A, g[:, 0].astype(np.float64), LOOSELY, PRODUCTS)
-        v = v - np.einsum("cd,cd->c", G, self.centres)
+        v = solve(self.A, astype(g[:, 0], np.float64), LOOSELY, PRODUCTS)
+        v = v - row_dots(G, self.centres)
         out[:, -1] = v - v.mean()  # a common shift changes nothing, and would cost digits
         return out
 
-    def _shared(self, G: NDArray[Any]) -> NDArray[Any]:
+    def _shared(self, G: Array) -> Array:
         """B⁻¹ G, in place."""
         within = matmul(G, self.P)
         G -= matmul(within, self.P.T)
@@ -217,16 +232,28 @@ class Inverse:
         return G
 
 
-def _class_curvature(
-    P: NDArray[Any], w: NDArray[Any], mass: NDArray[np.float64], a: NDArray[np.float64]
-) -> ClassCurvature:
+def _softmax(S: Array) -> Array:
+    """Of every row, in place if S is an array."""
+    if not is_numpy(S):
+        return S.softmax(1)
+    P = exp_of_rows(S)
+    P /= P.sum(axis=1, keepdims=True)
+    return P
+
+
+def _column_sums(h: Array) -> Array:
+    """In float64."""
+    return h.sum(axis=0, dtype=np.float64) if is_numpy(h) else astype(h, np.float64).sum(0)
+
+
+def _class_curvature(P: Array, w: Array, mass: Array, a: Array) -> ClassCurvature:
     """A from the sample's softmax P; its diagonal if P was too large to keep."""
     if len(P) == 0:
         return ClassDiagonal(a)
     if len(a) > DENSE:
         return ClassSample(P, w, mass, a)
-    A = -matmul(P.T, P * w[:, None]).astype(np.float64)
-    np.fill_diagonal(A, a)
+    A = -astype(matmul(P.T, P * w[:, None]), np.float64)
+    set_diagonal(A, a)
     return ClassMatrix(A)
 
 
@@ -254,3 +281,16 @@ def _class_centred(X: NDArray[Any], y: NDArray[np.int32], w: NDArray[Any]) -> ND
     centred = X - X.dtype.type(CENTRED) * (sums / weight[:, None])[place]
     centred *= longer.astype(X.dtype)[place][:, None]
     return centred
+
+
+def _class_centred_there(X: Array, y: Array, w: Array) -> Array:
+    """The same on a device."""
+    C, wide = int(y.max()) + 1, astype(w, np.float64)
+    zero = zeros((C,), X, np.float64)
+    sums = zeros((C, X.shape[1]), X, dtype_of(X)).index_add_(0, y, X * w[:, None])
+    weight, squares = zero.index_add(0, y, wide), zero.index_add(0, y, wide**2)
+    alike = weight**2 / squares
+    count = namespace(X).maximum(alike, (len(y) * weight).clamp_min(1.0))
+    longer = (count / (count - CENTRED * (2.0 - CENTRED))).sqrt()
+    means = sums / astype(weight, dtype_of(X))[:, None]
+    return (X - CENTRED * means[y]) * astype(longer, dtype_of(X))[y][:, None]

@@ -1,11 +1,10 @@
 """The diagonal of H: z_j = x_j / sqrt(H_jj + delta); rows are scaled when they are read."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, to_numpy
 from ..rows import Rows
 from .base import EIGENVALUE_FLOOR, CurvatureSample, constant_column
 
@@ -17,7 +16,7 @@ class Diagonal:
 
     def estimate(self, sample: CurvatureSample) -> "DiagonalCoordinates":
         S = sample.rows.gather(sample.draw(self.samples))
-        H = sample.curvature0 * S.column_squares().astype(np.float64) / S.shape[0]  # (d,)
+        H = sample.curvature0 * to_numpy(S.column_squares()).astype(np.float64) / S.shape[0]  # (d,)
         c = constant_column(S) if sample.intercept else 0.0
         H_c = sample.curvature0 * c**2
         delta = self.damping * (H.sum() + H_c) / (len(H) + bool(c))
@@ -26,17 +25,18 @@ class Diagonal:
         scale = np.zeros_like(H)
         scale[known] = (H[known] + delta) ** -0.5
         bias = c * (H_c + delta) ** -0.5 if c else 0.0
-        return DiagonalCoordinates(len(H), float(bias), scale.astype(S.dtype))
+        scale = sample.rows.placed(scale.astype(S.dtype))
+        return DiagonalCoordinates(len(H), float(bias), scale)
 
 
 @dataclass(frozen=True)
 class DiagonalCoordinates:
     dim: int
     bias: float
-    scale: NDArray[Any]  # (d,)
+    scale: Array  # (d,)
 
     def rows(self, X: Rows) -> Rows:
         return X.scaled(self.scale)
 
-    def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def coef(self, V: Array, b: Array) -> tuple[Array, Array]:
         return V * self.scale, b

@@ -24,11 +24,13 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from ..arrays import Array, is_numpy, namespace
 from ..kernels import kernel
 from ..passes.doubts import Doubts, Wanted
 from ..passes.residuals import FAST
 from ..problem import Multinomial
 from ..rows.threads import each_part, matmul
+from .doubtful_tensors import BatchedCorrection, BatchedGram, batched_gram
 
 ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
@@ -37,7 +39,7 @@ DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 128 * 2**20, 64
 CROWD = 4  # times the average is the most that a class may have
 
 
-def wanted(problem: Multinomial, a: NDArray[np.float64]) -> Wanted:
+def wanted(problem: Multinomial, a: Array) -> Wanted:
     """How many doubtful pairs a pass should look for, if the classes' curvature is about a (C,)."""
     (n, d), C, size = problem.rows.shape, problem.n_classes, problem.rows.dtype.itemsize
     small, little = DOUBTS**2 * n * d, LITTLE / C
@@ -46,13 +48,14 @@ def wanted(problem: Multinomial, a: NDArray[np.float64]) -> Wanted:
         min(np.sqrt(little / d), np.cbrt(little), n),
     )
     each = min(each, np.sqrt(GRAM_BYTES / (2 * size * C)))
-    return Wanted(1.0 / np.sqrt(np.maximum(a, np.finfo(np.float64).tiny)), max(1, int(each * C)))
+    xp, tiny = namespace(a), float(np.finfo(np.float64).tiny)
+    return Wanted(1.0 / xp.sqrt(xp.clip(a, tiny, None)), max(1, int(each * C)))
 
 
 class DoubtfulRows(NamedTuple):
     """Pairs of a row and a class, ordered by class, and the rows."""
 
-    X: NDArray[Any]  # (u, d) centred
+    X: Array  # (u, d) centred
     place: NDArray[np.intp]  # of each pair's row in X
     starts: NDArray[np.intp]  # (C + 1,) where a class's pairs begin
     root: NDArray[Any]  # sqrt(h) of each pair
@@ -112,7 +115,9 @@ class Gram(NamedTuple):
     UU: NDArray[Any]  # the matrices, one after the other
 
 
-def gram_of(rows: DoubtfulRows, centres: NDArray[Any], P: NDArray[Any]) -> Gram:
+def gram_of(rows: DoubtfulRows, centres: Array, P: Array) -> Gram | BatchedGram:
+    if not is_numpy(rows.X):
+        return batched_gram(rows, centres, P)
     counts = rows.counts
     places = np.concatenate([[0], np.cumsum(counts**2)])
     gram = Gram(
@@ -125,6 +130,14 @@ def gram_of(rows: DoubtfulRows, centres: NDArray[Any], P: NDArray[Any]) -> Gram:
 
     each_part(counts**2 * (rows.X.shape[1] / 2.0) + 1.0, part)
     return gram
+
+
+def correction_of(
+    gram: Gram | BatchedGram, inside: Array, outside: Array
+) -> "Correction | BatchedCorrection":
+    if isinstance(gram, Gram):
+        return Correction(gram, inside, outside)
+    return BatchedCorrection(gram, inside, outside)
 
 
 class Correction:

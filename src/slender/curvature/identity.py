@@ -1,10 +1,8 @@
 """No curvature: z = x.  The solver is then plain SGD."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
-
+from ..arrays import Array
 from ..rows import Rows
 from .base import NORM_SAMPLES, CurvatureSample, constant_column
 
@@ -26,5 +24,5 @@ class IdentityCoordinates:
     def rows(self, X: Rows) -> Rows:
         return X
 
-    def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def coef(self, V: Array, b: Array) -> tuple[Array, Array]:
         return V, b

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, column_stack, sq_norm, to_numpy, zeros
 from ..krylov import top_eigenpairs
 from ..notices import warn
-from ..rows import DenseBlock, Rows, rows_beside
+from ..rows import Rows, rows_beside
 from .base import EIGENVALUE_FLOOR, CurvatureSample, constant_column
 
 MAX_RANK = 1024  # rank=None keeps at most this many directions ...
@@ -35,21 +36,22 @@ class LowRank:
     damping: float = 0.0
 
     def estimate(self, sample: CurvatureSample) -> "LowRankCoordinates":
-        S, d = sample.rows.dense(sample.draw(self.samples)), sample.rows.shape[1]
-        m = len(S)
+        rows = sample.rows
+        block = rows.gather(sample.draw(self.samples))
+        S, (m, d) = block.toarray(), block.shape
         most = min(d + sample.intercept, m)  # no more directions than columns or sampled rows
         if self.rank is not None and self.rank > most:
             raise ValueError(
                 f"rank={self.rank} is too large: {m} sampled rows with {d} features have a rank of "
                 f"at most {most}; use rank <= {most}, more hessian_samples, or rank=None"
             )
-        c = constant_column(DenseBlock(S)) if sample.intercept else 0.0
+        c = constant_column(block) if sample.intercept else 0.0
         if c:
-            S = np.hstack([S, np.full((m, 1), c, S.dtype)])
+            S = column_stack(S, zeros((m,), S, rows.dtype) + c)
         k = min(MAX_RANK, most) if self.rank is None else self.rank
-        D, P = top_eigenpairs(S, k, sample.rng)
-        trace = float(np.einsum("ij,ij->", S, S, dtype=np.float64)) / m
-        kept = int(np.sum(D > EIGENVALUE_FLOOR[S.dtype.char] * D[0])) if D[0] > 0 else 0
+        eigenvalues, P = top_eigenpairs(S, k, sample.rng)
+        D, trace = to_numpy(eigenvalues), sq_norm(S) / m
+        kept = int(np.sum(D > EIGENVALUE_FLOOR[rows.dtype.char] * D[0])) if D[0] > 0 else 0
         if kept == 0:
             raise ValueError("every feature is zero in the sampled rows: there is nothing to fit")
         if self.rank is None:
@@ -61,17 +63,18 @@ class LowRank:
                 f"above rounding errors: the rank used is {kept}"
             )
         delta = self.damping * trace / S.shape[1]
-        D, P = D[:kept], P[:, :kept]
-        B = P * (sample.curvature0 * (D + delta)) ** -0.5
-        return LowRankCoordinates(kept, 0.0, B[:d], B[d] * c if c else None, D)
+        D = D[:kept]
+        B = P[:, :kept] * rows.placed((sample.curvature0 * (D + delta)) ** -0.5)
+        offset = B[d] * c if c else None
+        return LowRankCoordinates(kept, 0.0, rows.rounded_factor(B[:d]), offset, D)
 
 
 @dataclass(frozen=True)
 class LowRankCoordinates:
     dim: int  # k
     bias: float
-    B: NDArray[Any]  # (d, k)
-    offset: NDArray[Any] | None  # (k,) the constant column's share of z; None without intercept
+    B: Array  # (d, k)
+    offset: Array | None  # (k,) the constant column's share of z; None without intercept
     eigenvalues: NDArray[Any]  # (k,) of mean x xᵀ, decreasing
 
     def rows(self, X: Rows) -> Rows:
@@ -81,5 +84,5 @@ class LowRankCoordinates:
             Z += self.offset
         return rows_beside(X, Z)
 
-    def coef(self, V: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def coef(self, V: Array, b: Array) -> tuple[Array, Array]:
         return V @ self.B.T, b if self.offset is None else b + V @ self.offset

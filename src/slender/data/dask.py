@@ -7,7 +7,9 @@ Labels and weights, of length n, are held here too; of the rows only the few tha
 bound on rounding errors needs are sent.
 """
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..extras import need
+from ..places import CPU, check_device, gpus, torch_device
 from ..rows import Block, DenseBlock, Rows, as_rows
 from ..rows.base import compute_dtype
 from ..rows.block import Bad
@@ -24,7 +27,20 @@ from ..rows.cores import sharing
 from .examples import Examples, Pass, Sums
 from .fleet import A_WORKER, Fleet
 from .replicas import ReplicatedRows
-from .shards import Change, Recipe, Reduce, first_bad, gather, product, shard_of, square_norms
+from .scheduler import ClusterError
+from .shards import (
+    Change,
+    Recipe,
+    Reduce,
+    RowFunction,
+    Shard,
+    called,
+    first_bad,
+    gather,
+    product,
+    shard_of,
+    square_norms,
+)
 
 PURPOSE = "A Dask array"
 
@@ -36,15 +52,25 @@ def is_dask(X: Any) -> bool:
 
 def computed(values: Any) -> Any:
     """Labels or weights, of which n numbers are held here."""
-    return values.compute() if is_dask(values) else values
+    if not is_dask(values):
+        return values
+    try:
+        return values.compute()
+    except CancelledError as lost:
+        raise ClusterError(
+            "the scheduler went away while labels or weights were computed: repeat the fit, or "
+            "give them as NumPy arrays"
+        ) from lost
 
 
-def on_workers(X: Any, client: Any = None) -> "RemoteRows":
+def on_workers(X: Any, client: Any = None, device: Any = None) -> "RemoteRows":
     """X on the workers of a Dask client, for any number of fits; freed when it is forgotten.
 
     X is a Dask array, or in files that every worker can read: a memory map, or a store.  The
-    estimators that can be fitted to a Dask array accept the result as X.
+    estimators that can be fitted to a Dask array accept the result as X.  With device="cuda" every
+    worker sends its rows to its own GPU and computes there (docs/gpu.md).
     """
+    device = None if check_device(device) == CPU else check_device(device)
     client = _active(client)
     workers = len(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
     most = A_WORKER * max(1, workers)
@@ -67,10 +93,23 @@ def on_workers(X: Any, client: Any = None) -> "RemoteRows":
     delayed = need("dask", PURPOSE).delayed
 
     def source(part: list[Any]) -> Callable[[str], Any]:
-        return lambda name: delayed(shard_of, pure=False)(part, dask_key_name=name)
+        return lambda name: delayed(_shard, pure=False)(part, device, dask_key_name=name)
 
     fleet = Fleet(client, [source(part) for part in parts], edges)
-    return RemoteRows(fleet, tuple(X.shape), compute_dtype(X.dtype))
+    return RemoteRows(fleet, tuple(X.shape), compute_dtype(X.dtype), place=device)
+
+
+def _shard(parts: list[Any], device: str | None) -> Shard:
+    """On a worker: its rows, on its own GPU if "cuda" is asked for.
+
+    Who gives each worker a CUDA_VISIBLE_DEVICES has said which that is (as `dask cuda worker`
+    does); else the workers of a machine, which Dask numbers, take turns.
+    """
+    if device == "cuda" and "CUDA_VISIBLE_DEVICES" not in os.environ:
+        name = need("distributed", PURPOSE).get_worker().name
+        there = len(gpus())
+        device = f"cuda:{name % there}" if there and isinstance(name, int) else device
+    return shard_of(parts, None if device is None else torch_device(device))
 
 
 @dataclass(frozen=True)
@@ -143,8 +182,10 @@ class RemoteRows(Rows):
         dtype: Any,
         changes: tuple[Change, ...] = (),
         index: NDArray[np.intp] | None = None,
+        place: str | None = None,
     ) -> None:
         self.fleet, self.all, self.changes, self.index = fleet, shape, changes, index
+        self.place = place  # the device of every worker; None: its cores
         self.shape = shape if index is None else (len(index), shape[1])
         self.dtype = dtype
 
@@ -162,7 +203,7 @@ class RemoteRows(Rows):
         if (np.diff(index) <= 0).any():
             raise ValueError("some rows of a Dask array: their numbers must increase")
         index = index if self.index is None else self.index[index]
-        return RemoteRows(self.fleet, self.all, self.dtype, self.changes, index)
+        return RemoteRows(self.fleet, self.all, self.dtype, self.changes, index, self.place)
 
     def scaled(self, scale: NDArray[Any]) -> "RemoteRows":
         return self._changed("scaled", scale)
@@ -176,7 +217,7 @@ class RemoteRows(Rows):
     def _changed(self, verb: str, *arguments: Any, dtype: Any = None) -> "RemoteRows":
         changes = (*self.changes, (verb, arguments))
         dtype = self.dtype if dtype is None else np.dtype(dtype)
-        return RemoteRows(self.fleet, self.all, dtype, changes, self.index)
+        return RemoteRows(self.fleet, self.all, dtype, changes, self.index, self.place)
 
     def beside(self, Z: NDArray[Any]) -> ReplicatedRows:
         """Rows computed from these: work on them by classes is done by the same workers."""
@@ -198,6 +239,10 @@ class RemoteRows(Rows):
     def matmat(self, B: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         parts = self.fleet.each(product, (self.changes, B), self._places())
         return np.concatenate(parts, out=out)
+
+    def each_row(self, function: RowFunction) -> NDArray[Any]:
+        """function(rows) of every shard, computed by the worker that holds it."""
+        return np.concatenate(self.fleet.each(called, (self.changes, function), self._places()))
 
     def sqnorms(self) -> NDArray[Any]:
         return np.concatenate(self.fleet.each(square_norms, self.changes, self._places()))

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..rows import Block, DenseRows, Rows, map_blocks, one_blas_thread, some_of
 from ..rows.cores import num_threads
 from ..rows.threads import PARTS_A_THREAD, each_part
@@ -37,7 +38,7 @@ class Part(NamedTuple):
     block: Block
     y: NDArray[Any]  # class of each row, or an indicator of its classes (rows, C)
     w: NDArray[np.float64]
-    columns: dict[str, NDArray[Any]]  # other values per row; a pass may write to them
+    columns: dict[str, Array]  # other values per row; a pass may write to them
 
 
 Sums = TypeVar("Sums")  # those of two parts of the examples are joined by +=
@@ -141,7 +142,7 @@ class Examples:
     rows: Rows
     y: NDArray[Any]  # (n,) or (n, C)
     w: NDArray[np.float64]  # (n,)
-    columns: dict[str, NDArray[Any]] = field(default_factory=dict)  # of length n, each
+    columns: dict[str, Array] = field(default_factory=dict)  # of length n, each
     read: Readings = field(default_factory=Readings)
     first: int = 0  # the number of the first row, and
     parts: int = 1  # into how many parts all rows are divided, if these are one of them
@@ -212,17 +213,21 @@ class Examples:
         each_part(np.full(p.n_classes, float(n * d)), products)
         return total
 
-    def times(self, B: NDArray[Any]) -> NDArray[Any]:
+    def times(self, B: NDArray[Any]) -> Array:
         """X B (n, m) for B (d, m): one more reading of the rows."""
         self.read.passes += 1.0
         return self.rows.matmat(np.ascontiguousarray(B))
 
+    def beside(self, Z: Array) -> "Examples":
+        """Examples with rows z_i that were computed from these, where Z is."""
+        return Examples(DenseRows(Z), self.y, self.w)
+
     def project(self, B: NDArray[Any]) -> "Examples":
-        """Examples with the rows z_i = Bᵀ x_i, on this machine."""
-        return Examples(DenseRows(self.times(B)), self.y, self.w)
+        """Examples with the rows z_i = Bᵀ x_i."""
+        return self.beside(self.times(B))
 
     @property
-    def sizes(self) -> NDArray[Any]:
+    def sizes(self) -> Array:
         """(n,) ‖x_i‖, once a pass has computed them."""
         return self.columns["sizes"]
 

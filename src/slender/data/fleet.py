@@ -11,15 +11,15 @@ workers, by a tree, and only the total comes back.  Rows never travel.
 Faults.  A shard is a future of Dask, so its memory is freed when this process forgets it, or ends.
 If a worker dies, Dask runs its tasks elsewhere, and whatever they lack is read again there.  What
 Dask cannot know is handled here: which recipes a worker has, where a lost shard should go, and
-workers that hang.  After any of these the same pass is asked for again; shards and tree stay the
-same, so its sums do, too.
+workers that hang.  A scheduler that is started again at its address knows nothing of what was
+before, and its workers are new: once they are there, all shards are read again.  After any of these
+the same pass is asked for again; shards and tree stay the same, so its sums do, too.
 """
 
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as WaitedTooLong
 from contextlib import suppress
 from typing import Any
@@ -30,25 +30,19 @@ from numpy.typing import NDArray
 
 from ..extras import need
 from ..rows.cores import sharing
+from .scheduler import TICK, ClusterError, Scheduler
 from .shards import Node, Shard, Work, joined, worked
 
 A_WORKER = 2  # shards for each worker: if one dies, its share can be divided
 FAN = 4  # sums that a worker adds at a time; few, so that none receives many
 FEW = 4  # workers that get W from each other; more get it by a tree
-TICK = 1.0  # seconds between two looks at who has answered
 PATIENCE = 60.0  # seconds to wait for a worker at least,
 SLOWER = 10.0  # and how much longer than the others, or than before, it may take
 READING = 10.0  # times as long, if it reads its rows
 REREAD = 3  # times that reading a lost shard may fail
-ANSWER = 20.0  # seconds in which a worker must say that it is there
-RETURN = 30.0  # seconds for the scheduler, or for a first worker, to come back
 ATTEMPTS = 10  # at one pass
 
 _one_at_a_time = threading.Lock()  # work uses all threads of its worker
-
-
-class ClusterError(RuntimeError):
-    """A cluster has lost what a fit needs."""
 
 
 class _Again(Exception):  # noqa: N818
@@ -98,12 +92,13 @@ class Fleet:
         self, client: Any, sources: Sequence[Callable[[str], Any]], edges: NDArray[np.intp]
     ) -> None:
         self.client, self.sources, self.edges = client, sources, edges
+        self.scheduler = Scheduler(client)
         self.id = f"slender-{uuid4().hex[:12]}"
         self.versions = Counter[int]()  # how often each shard was read,
         self.failed = Counter[int]()  # and how often in vain
         self.recipes: set[tuple[str, int]] = set()  # examples that a shard is known to have made
         self.longest = defaultdict[str, float](float)  # seconds of the slowest pass of each kind
-        live = self._live()
+        live = self.scheduler.workers()
         share = np.cumsum([0, *live.values()]) / sum(live.values())
         middles = (edges[:-1] + edges[1:]) / (2 * max(1, edges[-1]))
         homes = np.searchsorted(share[1:-1], middles, side="right")
@@ -142,6 +137,9 @@ class Fleet:
                 return self._attempt(work, common, own(), add, kept)
             except _Again as again:
                 last = str(again)
+            except self.scheduler.faults() as fault:  # while tasks were on their way
+                self.scheduler.check()
+                last = f"{type(fault).__name__}: {fault}"
         raise ClusterError(f"the cluster lost {ATTEMPTS} workers in one pass, the last: {last}")
 
     def _attempt(
@@ -194,8 +192,10 @@ class Fleet:
             (message,) = self.client.sync(
                 self.client._scatter, [common], **where, callback_timeout=limit
             )
-        except self._faults(OSError, KeyError) as fault:  # KeyError: there is no such worker
-            self._drop_silent(homes)
+        except self.scheduler.faults(
+            OSError, KeyError
+        ) as fault:  # KeyError: there is no such worker
+            self.scheduler.drop_silent(homes)
             raise _Again(f"{type(fault).__name__} while sending") from fault
         return message
 
@@ -205,7 +205,7 @@ class Fleet:
         Each has it under a name of its own: Dask removes second copies of what has one name.
         """
         keys = [future.key for future in kept.at.values()]
-        held = self.client.sync(self.client.scheduler.who_has, keys=keys) if keys else {}
+        held = self.scheduler.says("who_has", keys=keys) if keys else {}
         kept.at = {home: it for home, it in kept.at.items() if home in held.get(it.key, ())}
         lacking = [home for home in homes if home not in kept.at]
         if lacking:
@@ -224,9 +224,10 @@ class Fleet:
             try:
                 return future.result(timeout=TICK)
             except WaitedTooLong:
+                self.scheduler.check()
                 now = time.perf_counter() - started
-            except self._faults() as fault:
-                self._check_client()
+            except self.scheduler.faults() as fault:
+                self.scheduler.check()
                 raise _Again(f"{type(fault).__name__}: {fault}") from fault
             pending = [home for home, answer in answers.items() if answer.status == "pending"]
             if len(answers) - len(pending) > len(answered):
@@ -240,67 +241,12 @@ class Fleet:
             return
         too_long = usual > 0.0 and now > SLOWER * usual
         late = pending if too_long else []
-        self._drop(late)
-        lost = late or self._drop_silent(homes)
+        self.scheduler.drop(late)
+        lost = late or self.scheduler.drop_silent(homes)
         if lost or too_long:  # if nobody is late, a message was lost
             raise _Again(f"no answer after {now:.0f} s from {', '.join(lost) or 'the cluster'}")
 
-    def _drop_silent(self, homes: list[str]) -> list[str]:
-        """Drop the workers that do not answer at all."""
-        self._check_client()
-        silent = []
-        for home in homes:
-            ask = {"workers": [home], "on_error": "return", "callback_timeout": ANSWER}
-            try:
-                self.client.sync(self.client._run, time.time, **ask)
-            except self._faults(OSError):
-                silent.append(home)
-        self._drop(silent)
-        return silent
-
-    def _drop(self, homes: list[str]) -> None:
-        """Make the scheduler forget workers; one that wakes up later finds that out, and ends."""
-        for home in homes:
-            self.client.run_on_scheduler(_remove, home)
-
-    def _faults(self, *more: type[BaseException]) -> tuple[type[BaseException], ...]:
-        distributed = need("distributed", "A cluster")
-        lost = distributed.scheduler.KilledWorker, distributed.comm.CommClosedError
-        return CancelledError, WaitedTooLong, TimeoutError, *lost, *more
-
-    def _check_client(self) -> None:
-        """Give a scheduler that is away some time to come back."""
-        until = time.monotonic() + RETURN
-        while self.client.status != "running":
-            if self.client.status == "closed" or time.monotonic() > until:
-                where = getattr(self.client.scheduler, "address", "its address")
-                raise ClusterError(
-                    f"the scheduler at {where} is gone: start it again, make a new Client and "
-                    "repeat the fit"
-                )
-            time.sleep(TICK / 4)
-
     # -- who holds what --------------------------------------------------------------------------
-
-    def _live(self) -> dict[str, int]:
-        """The running workers and their threads."""
-        until = time.monotonic() + RETURN
-        while True:
-            self._check_client()
-            info = self.client.sync(self.client.scheduler.identity, n_workers=-1)
-            live = {
-                address: int(worker["nthreads"])
-                for address, worker in sorted(info["workers"].items())
-                if worker["status"] == "running"
-            }
-            if live:
-                return live
-            if time.monotonic() > until:
-                raise ClusterError(
-                    f"the cluster at {info['address']} has no worker: start some "
-                    f"(dask worker {info['address']})"
-                )
-            time.sleep(TICK / 4)
 
     def _read(self, number: int) -> Any:
         """The shard, read by the worker that it belongs to."""
@@ -311,7 +257,9 @@ class Fleet:
 
     def _settle(self) -> None:
         """Every shard gets a home among the live workers; wait for those that are read."""
-        live = self._live()
+        live = self.scheduler.workers()
+        if live.keys().isdisjoint(self.homes):  # all are new: nobody should read everything
+            live = self.scheduler.workers(len(set(self.homes)))
         for number in [k for k, home in enumerate(self.homes) if home not in live]:
             self._move(number, self._idlest(live))
         load = self._load(live)
@@ -341,25 +289,27 @@ class Fleet:
     def _wait_for_shards(self) -> None:
         started, answered, usual = time.perf_counter(), set[str](), 0.0
         while pending := [k for k, shard in enumerate(self.shards) if shard.status == "pending"]:
-            with suppress(*self._faults()):  # its status says so
-                need("distributed", "A cluster").wait([self.shards[pending[0]]], timeout=TICK)
+            with suppress(*self.scheduler.faults()):  # its status says so
+                self.shards[pending[0]].exception(timeout=TICK)
+            self.scheduler.check()
             now = time.perf_counter() - started
             late = sorted({self.homes[k] for k in pending})
             if len(set(self.homes) - set(late)) > len(answered):
                 answered = set(self.homes) - set(late)
                 usual = now  # of those who have read theirs
             self._check_hung(now, READING * usual, late, late)
-        for number, shard in enumerate(self.shards):
-            if shard.status != "finished":
-                self._check_client()
-                self._revive(number, shard)
+        lost = [(k, shard) for k, shard in enumerate(self.shards) if shard.status != "finished"]
+        for number, shard in lost:
+            self._revive(number, shard)
+        if lost:
+            raise _Again(f"{len(lost)} shards were lost")
         self.failed.clear()
 
     def _revive(self, number: int, shard: Any) -> None:
-        """Read a shard again whose reading failed, or which is lost; then an error says which."""
+        """Read a shard again that is lost; if that cannot help, an error says which rows."""
         lo, hi = self.edges[number], self.edges[number + 1] - 1
         reason = shard.exception() if shard.status == "error" else None
-        if reason is not None and not isinstance(reason, self._faults()):
+        if reason is not None and not isinstance(reason, self.scheduler.faults()):
             raise ValueError(
                 f"rows {lo} to {hi} of X could not be read on {self.homes[number]}: "
                 f"{type(reason).__name__}: {reason}"
@@ -370,11 +320,4 @@ class Fleet:
                 f"rows {lo} to {hi} of X are lost with the worker that held them, and nothing says "
                 "where to read them again: make X from files, or keep it in this process"
             ) from reason
-        self._move(number, self._idlest(self._live()))
-        raise _Again(f"rows {lo} to {hi} are lost")
-
-
-async def _remove(address: str, dask_scheduler: Any = None) -> None:
-    # without `close`: it would tell the nanny of a worker that died not to start another one
-    stimulus = f"slender-{time.time()}"
-    await dask_scheduler.remove_worker(address, stimulus_id=stimulus, close=False)
+        self._move(number, self._idlest(self.scheduler.workers()))

@@ -9,7 +9,7 @@ joined by the odd one after it.  So the same shards give the same sums to the la
 worker holds which of them, and in whatever order they answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -17,12 +17,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import to_numpy
 from ..rows import Rows, as_rows, some_of
-from .examples import Examples, Pass
+from .examples import Examples, Pass, examples_of
+from .sending import sent
 
 Change = tuple[str, tuple[Any, ...]]  # a method of rows, and its arguments
 Node = tuple[int, int]  # level of the tree, number in it
 Index = NDArray[np.intp] | None  # some of the rows; None: all
+RowFunction = Callable[[Rows], NDArray[Any]]  # has an entry for each row
 FORGOTTEN = "the worker has not made these examples: it needs their recipe"
 
 
@@ -55,8 +58,9 @@ class Recipe(NamedTuple):
     parts: int  # the number of shards
 
     def examples(self, shard: Shard) -> Examples:
-        rows = shard.changed(self.changes, self.places)
-        return Examples(rows, self.y, self.w, first=self.first, parts=self.parts)
+        examples = examples_of(shard.changed(self.changes, self.places), self.y, self.w)
+        examples.first, examples.parts = self.first, self.parts
+        return examples
 
 
 class Work(Protocol):
@@ -82,26 +86,39 @@ class Reduce:
 
 def gather(shard: Shard, common: tuple[Change, ...], own: NDArray[np.intp]) -> NDArray[Any]:
     """Some rows, dense."""
-    return shard.changed(common).dense(own)
+    return to_numpy(shard.changed(common).dense(own))
 
 
 def product(shard: Shard, common: tuple[tuple[Change, ...], NDArray[Any]], own: Index) -> Any:
     """X B."""
     changes, B = common
-    return shard.changed(changes, own).matmat(B)
+    return to_numpy(shard.changed(changes, own).matmat(B))
 
 
 def square_norms(shard: Shard, common: tuple[Change, ...], own: Index) -> NDArray[Any]:
-    return shard.changed(common, own).sqnorms()
+    return to_numpy(shard.changed(common, own).sqnorms())
 
 
 def first_bad(shard: Shard, common: tuple[Change, ...], own: Index) -> Any:
     return shard.changed(common, own).first_bad()
 
 
-def shard_of(parts: Sequence[Any]) -> Shard:
-    """The shard of some consecutive arrays, which are joined once; of files, which are opened."""
-    return Shard(as_rows(parts[0] if len(parts) == 1 else np.concatenate(parts)))
+def called(shard: Shard, common: tuple[tuple[Change, ...], RowFunction], own: Index) -> Any:
+    """A function of rows."""
+    changes, function = common
+    return to_numpy(function(shard.changed(changes, own)))
+
+
+def shard_of(parts: Sequence[Any], device: Any = None) -> Shard:
+    """The shard of some consecutive arrays, which are joined once; of files, which are opened.
+
+    Its rows are computed on here, or sent to a `torch.device`.
+    """
+    X = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    rows = as_rows(X)
+    return Shard(
+        rows if device is None else sent(rows, str(getattr(X, "dtype", rows.dtype)), device)
+    )
 
 
 def worked(

@@ -10,6 +10,7 @@ import numpy as np
 from ..rows import Rows
 from ..rows.fingerprint import digest, fingerprint
 from ..solvers.checkpoint import Checkpoint
+from .placing import host
 from .validation import check_positive, shown
 
 EVERY = 60.0  # seconds
@@ -45,7 +46,7 @@ def checkpointed(
         "shape": list(rows.shape),
         "rows": f"{rows.dtype} {fingerprint(rows)}",
         "labels": digest(labels, estimator.classes_),
-        "weights": None if sample_weight is None else digest(sample_weight),
+        "weights": None if sample_weight is None else digest(host(sample_weight)),
         **{name.replace("_", " "): value for name, value in more.items()},
     }
     about = {

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Examples, examples_of
-from ..data.dask import computed
 from ..metrics import measure
 from ..notices import warn
 from ..rows import Rows, some_of
@@ -17,6 +16,7 @@ from ..rows.fingerprint import digest, fingerprint
 from ..solvers.loop import Record
 from ..solvers.path import Judge
 from . import splits
+from .placing import check_one_place, host
 from .scorers import candidate, read_scorer, score
 from .validation import check_finite, check_length, check_positive, read_rows, shown
 
@@ -75,6 +75,11 @@ class Choice:
         if not self.refit and not self.one_part:
             raise several("refit=False")
 
+    def check_place(self, estimator: Any, X: Any) -> None:
+        """Raise an error if rows to validate on are given and are on another device than X."""
+        if isinstance(self.validation, tuple):
+            check_one_place(estimator, X, self.validation[0])
+
     @property
     def one_part(self) -> bool:
         """Is there one set of held-out rows, and not one per fold?"""
@@ -97,7 +102,7 @@ class Choice:
         elif self.one_part:
             parts = [splits.stratified(class_index, float(self.validation), rng)]
         else:
-            y = computed(y)
+            y, groups = host(y), host(groups)
             splitter = splits.splitter(self.validation, y, rng)
             X = X if hasattr(X, "__getitem__") else class_index  # a splitter needs their number
             parts = list(splits.folds(splitter.split(X, y, groups), class_index, examples.classes))
@@ -136,18 +141,20 @@ class Choice:
 
     def fingerprints(self, estimator: Any, groups: Any) -> dict[str, str]:
         """What tells held-out rows and groups that are given from others."""
-        found = {} if groups is None else {"groups": digest(groups)}
+        if estimator.checkpoint is None:
+            return {}  # nobody asks
+        found = {} if groups is None else {"groups": digest(host(groups))}
         if isinstance(self.validation, tuple):
             X_val, y_val = self.validation
             found["held_out_rows"] = fingerprint(read_rows(estimator, X_val))
-            found["held_out_labels"] = digest(computed(y_val))
+            found["held_out_labels"] = digest(host(y_val))
         return found
 
     def _given(self, estimator: Any, examples: Labelled, scaled: Scaled) -> Examples:
         X_val, y_val = self.validation
-        rows = read_rows(estimator, X_val)
+        rows = read_rows(estimator, X_val, beside=examples.rows)
         check_finite(rows)
-        y_val, classes = np.asarray(computed(y_val)), examples.classes
+        y_val, classes = np.asarray(host(y_val)), examples.classes
         check_length(len(y_val), rows.shape[0])
         place = np.minimum(np.searchsorted(classes, y_val), len(classes) - 1)
         unknown = np.flatnonzero(classes[place] != y_val)

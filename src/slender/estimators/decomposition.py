@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
+from ..arrays import Array, is_numpy
+from ..device import margins
 from ..labels import Indicator, Labels, counts
 from ..losses import MULTICLASS_LOSSES, MarginLoss, MulticlassLoss, exp_of_rows, to_logits
 from ..problem import Weights, multiclass, one_vs_rest
@@ -148,10 +150,12 @@ class OneVsRest:
         undone = self.prior == "empirical" and hasattr(self.loss, "logit")
         return np.log(share) if undone else np.zeros_like(share)
 
-    def calibrate(self, S: NDArray[Any]) -> None:
-        to_logits(self.loss, S)
+    def calibrate(self, S: Array) -> None:
+        (to_logits if is_numpy(S) else margins.to_logits)(self.loss, S)
 
-    def probabilities(self, S: NDArray[Any], apart: bool) -> NDArray[Any]:
+    def probabilities(self, S: Array, apart: bool) -> Array:
+        if not is_numpy(S):
+            return margins.probabilities(S, apart)
         if apart:
             return np.asarray(expit(S))
         L = log_expit(S)  # relative to the best class, lest all underflow

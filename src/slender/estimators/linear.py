@@ -10,11 +10,25 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
-from ..data.dask import Call, by_blocks, computed, is_dask
+from ..arrays import dtype_of
+from ..data.dask import Call, by_blocks, is_dask
+from ..places import CPU, as_tensor, check_device, to_host, torch_device
 from ..problem.linear import Linear
 from ..rows import Rows
 from ..rows.base import compute_dtype
 from ..storage import PathLike
+from .placing import (
+    Answers,
+    check_same_home,
+    dispatched,
+    host,
+    moved,
+    precise,
+    refusal,
+    sender,
+    to_rows,
+)
+from .scores import beside, top_k, widened
 from .validation import check_block, check_positive, read_indicator, read_rows
 
 
@@ -35,60 +49,76 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     may_be_raised: tuple[str, ...] = ("passes",)  # settings with which a saved fit may go on
     link: ClassVar[Literal["softmax"] | None] = None  # how scores become probabilities, if they do
     distributed: ClassVar[bool] = False  # can it be fitted to rows on the workers of a cluster?
+    on_device: ClassVar[bool] = False  # does it compute where torch does, such as on a GPU?
+    device: Any  # of those that do
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = self.on_device
         tags.classifier_tags.multi_label = True
         return tags
 
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    def to(self, device: Any) -> Any:
+        """Move the arrays of the fitted model, in place: "cpu" makes them NumPy's; returns it.
+
+        "cuda" or "cuda:1" makes them tensors there, so that calls on tensors send no weights.
+        """
+        check_is_fitted(self)
+        name = check_device(device)
+        if name is None:
+            raise ValueError("to(None): name a device, 'cpu', 'cuda' or 'cuda:1'")
+        if name != CPU and not self.on_device:
+            raise refusal(self, f"to({name!r})")
+        self.__dict__.update(
+            vars(moved(self, to_host if name == CPU else sender(torch_device(name))))
+        )
+        return self
+
+    def __sklearn_array_api_convert__(self, converter: Callable[[Any], Any]) -> Any:
+        """For scikit-learn's `move_estimator_to`; classes_ stays here: it may hold strings."""
+        return moved(self, converter)
+
+    def _settle(self, X: Any) -> None:
+        """After a fit: put the fitted arrays where X is, if scikit-learn's dispatch asks for it."""
+        if dispatched(X):
+            self.__dict__.update(vars(moved(self, sender(X))))
+
+    def decision_function(self, X: Any) -> Any:
         """A score for each class, (n, C); (n,) for the positive class of a binary problem."""
         if is_dask(X):
             dtype = np.result_type(compute_dtype(X.dtype), self._weights_dtype)
             columns = None if self._binary else self._class_rows
             return self._of_blocks(X, "decision_function", columns, dtype)
-        rows = self._read(X)
+        rows = self._rows(X, "decision_function")
         dtype = np.result_type(rows.dtype, self._weights_dtype)
-        out = np.empty((rows.shape[0], self._class_rows), dtype)
+        S = self._answers(X, rows, lambda S: S, (self._class_rows,), dtype).result()
+        return S[:, 0] if self._binary else S
 
-        def keep(lo: int, hi: int, S: NDArray[Any]) -> None:
-            out[lo:hi] = S
-
-        self._each_scores(rows, keep)
-        return out[:, 0] if self._binary else out
-
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """The best class of each row; for multi-label models the indicator of all its classes."""
         if is_dask(X):
             if self.multilabel_:
                 return self._of_blocks(X, "predict", self._class_rows, np.int64)
             return self._of_blocks(X, "predict", None, self.classes_.dtype)
-        rows = self._read(X)
+        rows = self._rows(X, "predict")
         if self.multilabel_:
-            labels = np.empty((rows.shape[0], self._class_rows), np.int64)
+            columns = (self._class_rows,)
+            return self._answers(X, rows, lambda S: S > 0, columns, np.int64).result()
 
-            def positive(lo: int, hi: int, S: NDArray[Any]) -> None:
-                labels[lo:hi] = S > 0
+        def best(S: Any) -> Any:
+            return S[:, 0] > 0 if self._binary else S.argmax(axis=1)
 
-            self._each_scores(rows, positive)
-            return labels
-        best = np.empty(rows.shape[0], np.intp)
-
-        def largest(lo: int, hi: int, S: NDArray[Any]) -> None:
-            best[lo:hi] = S[:, 0] > 0 if self._binary else S.argmax(axis=1)
-
-        self._each_scores(rows, largest)
-        return self.classes_[best]
+        return self._answers(X, rows, best, (), np.int64).named(self._names)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; for multi-label models the share of rows for which all classes are correct."""
         check_is_fitted(self)
-        y = computed(y)
+        y, sample_weight = host(y), host(sample_weight)
         y = read_indicator(y).astype(int) if self.multilabel_ else y
-        return float(accuracy_score(y, computed(self.predict(X)), sample_weight=sample_weight))
+        return float(accuracy_score(y, host(self.predict(X)), sample_weight=sample_weight))
 
-    def predict_top_k(self, X: Any, k: int) -> NDArray[Any]:
+    def predict_top_k(self, X: Any, k: int) -> Any:
         """The k best classes of each row, best first, (n, k)."""
         if not 1 <= k <= len(self.classes_):
             raise ValueError(
@@ -96,31 +126,41 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             )
         if is_dask(X):
             return self._of_blocks(X, "predict_top_k", k, self.classes_.dtype, k)
-        rows = self._read(X)
-        best = np.empty((rows.shape[0], k), np.intp)
+        rows = self._rows(X, "predict_top_k")
 
-        def largest(lo: int, hi: int, S: NDArray[Any]) -> None:
-            best[lo:hi] = _top_k(np.hstack([-S, S]) if self._binary else S, k)
+        def largest(S: Any) -> Any:
+            return top_k(beside(-S, S) if self._binary else S, k)
 
-        self._each_scores(rows, largest)
-        return self.classes_[best]
+        return self._answers(X, rows, largest, (k,), np.int64).named(self._names)
 
-    def _predict_proba(self, X: Any) -> NDArray[Any]:
+    def _predict_proba(self, X: Any) -> Any:
         if is_dask(X):
             return self._of_blocks(X, "predict_proba", len(self.classes_), np.float64)
-        rows = self._read(X)
-        out = np.empty((rows.shape[0], len(self.classes_)))
+        rows = self._rows(X, "predict_proba")
 
-        def posteriors(lo: int, hi: int, S: NDArray[Any]) -> None:
-            P = self._probabilities(S.astype(np.float64))
+        def posteriors(S: Any) -> Any:
+            P = self._probabilities(widened(S))
             if self._binary:
-                P = np.hstack([1 - P, P])
+                P = beside(1 - P, P)
             elif not self.multilabel_:
                 P /= P.sum(axis=1, keepdims=True)
-            out[lo:hi] = P
+            return P
 
-        self._each_scores(rows, posteriors)
-        return out
+        columns = (len(self.classes_),)
+        return self._answers(X, rows, posteriors, columns, np.float64).result()
+
+    def _answers(
+        self,
+        X: Any,
+        rows: Rows,
+        of: Callable[[Any], Any],
+        columns: tuple[int, ...],
+        dtype: Any,
+    ) -> Answers:
+        """of(scores) of all rows, block by block, kept where the answers for X belong."""
+        answers = Answers(X, (rows.shape[0], *columns), dtype)
+        self._each_scores(rows, lambda lo, hi, S: answers.keep(lo, hi, of(S)))
+        return answers
 
     def _of_blocks(
         self, X: Any, method: str, columns: int | None, dtype: Any, *arguments: Any
@@ -145,7 +185,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _weights_dtype(self) -> Any:
-        return self.coef_.dtype
+        return dtype_of(self.coef_)
+
+    @property
+    def _names(self) -> NDArray[Any]:
+        """The classes, here."""
+        return np.asarray(to_host(self.classes_))
 
     def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
         """The arrays that predictions use, and their shapes for C class rows and d features."""
@@ -154,21 +199,30 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _check_use(self) -> None:
         """Raise an error if a setting that predictions use is invalid."""
 
-    def _linear(self, block: Any) -> NDArray[Any]:
-        """A block's scores, without intercepts."""
-        return np.asarray(block @ self.coef_.T)
+    def _factors(self) -> tuple[Any, ...]:
+        """The matrices that a block of rows is multiplied by, one after the other, to be scores."""
+        return (as_tensor(self.coef_).T,)
 
     def _read(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return read_rows(self, X)
+        return read_rows(self, X, once=True)
 
-    def _each_scores(self, rows: Rows, use: Callable[[int, int, NDArray[Any]], None]) -> None:
+    def _rows(self, X: Any, method: str) -> Rows:
+        """Rows to predict, computed as accurately as the weights are."""
+        check_same_home(self, X, method)
+        return precise(self._read(X), self._weights_dtype)
+
+    def _each_scores(self, rows: Rows, use: Callable[[int, int, Any], None]) -> None:
         """Call use(lo, hi, scores) for each row block: the n x C scores are never stored."""
+        bring = to_rows(rows)
+        factors, b = [bring(factor) for factor in self._factors()], bring(self.intercept_)
 
         def work(lo: int, hi: int, block: Any) -> None:
             check_block(rows, block, lo)
-            S = self._linear(block)
-            S += self.intercept_
+            S: Any = block
+            for factor in factors:
+                S = S @ factor
+            S += b
             use(lo, hi, self._calibrate(S))
 
         rows.each_block(work, self._class_rows * 8)
@@ -207,14 +261,3 @@ def _check_part(name: str, part: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} has shape {part.shape}, but the other parts need {shape}")
     if not np.isfinite(part).all():
         raise ValueError(f"{name} holds NaN or infinity: the fit diverged, or the file was changed")
-
-
-def _top_k(S: NDArray[Any], k: int) -> NDArray[np.intp]:
-    """The indices of the k largest of each row, largest first; argmax breaks ties for the first."""
-    first = S.argmax(axis=1)
-    top = np.argpartition(-S, k - 1, axis=1)[:, :k]
-    lost = ~(top == first[:, None]).any(axis=1)  # to a tie at the edge of the k
-    top[lost, 0] = first[lost]
-    top.sort(axis=1)
-    rank = np.argsort(-np.take_along_axis(S, top, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(top, rank, axis=1)

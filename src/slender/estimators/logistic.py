@@ -2,11 +2,12 @@
 
 from math import ceil
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..places import to_host
 from ..problem import Multinomial
 from ..problem.linear import two_rows
 from ..solvers.loop import Clock, Ending, run
@@ -46,6 +47,9 @@ class LogisticClassifier(MultinomialClassifier):
         same total weight.
     warm_start : bool, default False
         Start from the fitted coef_, if there is one for the same classes and features.
+    device : str or None, default None
+        Where to compute.  None: where X is, which is the device of a tensor, else the cores of this
+        machine; "cpu": these cores; "cuda" or "cuda:1": a GPU, to which X is sent (docs/gpu.md).
     callbacks : callable, list of callables or None, default None
         Each is called as `callback(record, model)` after each step; a true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
@@ -88,6 +92,7 @@ class LogisticClassifier(MultinomialClassifier):
     """
 
     may_be_raised = ("max_iter",)
+    on_device: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -98,6 +103,7 @@ class LogisticClassifier(MultinomialClassifier):
         fit_intercept: bool = True,
         class_weight: Any = None,
         warm_start: bool = False,
+        device: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
         checkpoint: PathLike | None = None,
@@ -109,6 +115,7 @@ class LogisticClassifier(MultinomialClassifier):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.device = device
         self.callbacks = callbacks
         self.random_state = random_state
         self.checkpoint = checkpoint
@@ -133,6 +140,7 @@ class LogisticClassifier(MultinomialClassifier):
         self.gap_, self.objective_ = state.gap, state.objective
         self.n_iter_ = ceil(problem.passes)
         self._say(solver, state, ending)
+        self._settle(X)
         return self
 
     def _check(self) -> None:
@@ -143,7 +151,7 @@ class LogisticClassifier(MultinomialClassifier):
     def _fitted_weights(self) -> Any:
         if not hasattr(self, "coef_"):
             return None
-        return self.classes_, *two_rows(self.coef_, self.intercept_)
+        return self._names, *two_rows(to_host(self.coef_), to_host(self.intercept_))
 
     def _start(self, problem: Multinomial, before: Any) -> NDArray[Any] | None:
         """The weights of the previous fit, if they suit this problem."""

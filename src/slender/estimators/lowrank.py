@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import astype, dtype_of
+from ..places import as_tensor, to_host
 from ..problem import Multinomial
 from ..problem.linear import one_row
 from ..problem.tracenorm import Factors, raw_intercepts
@@ -15,6 +17,7 @@ class LowRankClassifier(MultinomialClassifier):
     """A model stored as intercept_ and W = V diag(theta) Uᵀ: a row's scores cost r (d + C)."""
 
     limit: ClassVar[str] = "passes"
+    on_device: ClassVar[bool] = True
 
     U_: NDArray[Any]  # (d, r)
     theta_: NDArray[np.float64]  # (r,)
@@ -26,19 +29,19 @@ class LowRankClassifier(MultinomialClassifier):
     @property
     def coef_(self) -> NDArray[Any]:  # type: ignore[override]
         """(C, d), computed when asked for; (1, d) for two classes."""
-        return self._left @ self.U_.T
+        return self._left @ as_tensor(self.U_).T
 
     @coef_.setter
     def coef_(self, W: NDArray[Any]) -> None:
         """Replace the fitted weights: their factors are stored."""
-        self.V_, self.theta_, Ut = np.linalg.svd(W, full_matrices=False)
+        self.V_, self.theta_, Ut = np.linalg.svd(to_host(W), full_matrices=False)
         self.U_ = np.ascontiguousarray(Ut.T)
 
     @property
-    def _left(self) -> NDArray[Any]:
+    def _left(self) -> Any:
         """V diag(theta), (C, r); the difference of its two rows for two classes."""
-        left = self.V_ * self.theta_.astype(self.V_.dtype)
-        return one_row(left, np.zeros(len(left))).coef
+        left = as_tensor(self.V_) * astype(as_tensor(self.theta_), dtype_of(self.V_))
+        return left[1:] - left[:1] if len(left) == 2 else left
 
     @property
     def _class_rows(self) -> int:
@@ -46,17 +49,18 @@ class LowRankClassifier(MultinomialClassifier):
 
     @property
     def _weights_dtype(self) -> Any:
-        return self.U_.dtype
+        return dtype_of(self.U_)
 
     def _shapes(self, C: int, d: int) -> dict[str, tuple[int, ...]]:
         r, n_classes = len(self.theta_), len(self.classes_)
         return {"U_": (d, r), "theta_": (r,), "V_": (n_classes, r), "intercept_": (C,)}
 
-    def _linear(self, block: Any) -> NDArray[Any]:
-        left, (d, r) = self._left, self.U_.shape
+    def _factors(self) -> tuple[Any, ...]:
+        left, U = self._left, as_tensor(self.U_)
+        d, r = U.shape
         if r * (d + len(left)) < d * len(left):
-            return np.asarray((block @ self.U_) @ left.T)
-        return np.asarray(block @ (self.U_ @ left.T))
+            return U, left.T
+        return (U @ left.T,)
 
     def _keep_factors(self, problem: Multinomial, at: Factors) -> None:
         self.U_, self.theta_, self.V_ = at.U, at.theta, at.V

@@ -5,16 +5,17 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from ..arrays import is_tensor
 from ..data import examples_of
-from ..losses import exp_of_rows
 from ..notices import warn
 from ..problem import Multinomial
 from ..rows import Rows, some_of
 from ..solvers.loop import Record
 from .linear import LinearClassifier
+from .placing import check_same_home
+from .scores import exp_of_rows, sigmoid
 from .validation import (
     check_finite,
     check_positive,
@@ -56,20 +57,20 @@ class MultinomialClassifier(LinearClassifier):
         tags.classifier_tags.multi_label = False
         return tags
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: Any) -> Any:
         """P(class | row), (n, n_classes)."""
         return self._predict_proba(X)
 
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any) -> Any:
         """ln P(class | row), (n, n_classes)."""
+        check_same_home(self, X, "predict_log_proba")
+        P = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return P.log() if is_tensor(P) else np.log(P)
 
-    def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:
+    def _probabilities(self, S: Any) -> Any:
         S /= self.temperature_
-        if self._binary:
-            return np.asarray(expit(S))
-        return exp_of_rows(S)
+        return sigmoid(S) if self._binary else exp_of_rows(S)
 
     def _check(self) -> None:
         check_positive("tol", self.tol)

@@ -2,7 +2,7 @@
 
 from math import ceil
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class LinearProbe(MultinomialClassifier):
     callbacks : callable, list of callables or None, default None
         Each is called as `callback(record of path_, model)` after each C; a true answer ends the
         path.
-    checkpoint, checkpoint_every
+    device, checkpoint, checkpoint_every
         As in LogisticClassifier.
 
     Attributes
@@ -128,6 +128,7 @@ class LinearProbe(MultinomialClassifier):
     """
 
     may_be_raised = ()  # the limit of passes holds for every C
+    on_device: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -144,6 +145,7 @@ class LinearProbe(MultinomialClassifier):
         max_iter: int = 1000,
         fit_intercept: bool = True,
         class_weight: Any = None,
+        device: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
         checkpoint: PathLike | None = None,
@@ -161,6 +163,7 @@ class LinearProbe(MultinomialClassifier):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.device = device
         self.callbacks = callbacks
         self.random_state = random_state
         self.checkpoint = checkpoint
@@ -173,6 +176,7 @@ class LinearProbe(MultinomialClassifier):
         self._check()
         Cs, choice = self._read_cs(), self._choice()
         rng = generator(self.random_state)
+        choice.check_place(self, X)
         raw = read_rows(self, X, reset=True)
         check_finite(raw)  # before any split, so that an error names the user's row
         class_index = read_class_index(self, y, raw.shape[0])
@@ -209,6 +213,7 @@ class LinearProbe(MultinomialClassifier):
         self.gap_, self.objective_ = state.gap, state.objective
         self.n_iter_ = ceil(problem.passes - state.first)
         self._say(state, hurry, problem.rows.dtype)
+        self._settle(X)
         return self
 
     def _choice(self) -> Choice:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer
 
+from ..places import to_host
 from ..problem.linear import one_row
 from ..rows import Rows
 from .multinomial import MultinomialClassifier
@@ -16,16 +17,28 @@ INSTEAD = "use another one, such as 'balanced_accuracy', 'f1_macro' or 'log_loss
 
 
 class Candidate(MultinomialClassifier):
-    """The model of one penalty in the form that scorers need; X is a row store, already scaled."""
+    """The model of one penalty in the form that scorers need; X is a row store, already scaled.
 
-    def _read(self, X: Any) -> Rows:
-        return X  # type: ignore[no-any-return]
+    Predictions for rows on workers are made there; what a scorer is given of them comes here.
+    """
+
+    def _rows(self, X: Rows, method: str) -> Rows:
+        return X
+
+    def decision_function(self, X: Rows) -> NDArray[Any]:
+        return X.each_row(super().decision_function)
+
+    def predict(self, X: Rows) -> NDArray[Any]:
+        return X.each_row(super().predict)
+
+    def predict_proba(self, X: Rows) -> NDArray[Any]:
+        return X.each_row(super().predict_proba)
 
 
 def candidate(classes: NDArray[Any], W: NDArray[Any], b: NDArray[Any]) -> Candidate:
     model = Candidate()
     model.classes_ = classes
-    model._keep(one_row(W, b))
+    model._keep(one_row(to_host(W), to_host(b)))
     return model
 
 

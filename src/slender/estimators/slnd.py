@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import is_numpy, to_numpy
 from ..curvature import CURVATURES, Curvature
 from ..losses import MARGIN_LOSSES, MarginLoss, fit_for, peaked_at_zero
 from ..solvers.stochastic import Stochastic, StochasticData
@@ -68,7 +69,7 @@ class SLNDClassifier(StochasticClassifier):
         gives (coef, intercept) at that moment.  A true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: the order of the rows, and the draws.
-    checkpoint, checkpoint_every
+    device, checkpoint, checkpoint_every
         As in LogisticClassifier.
 
     Attributes
@@ -98,6 +99,7 @@ class SLNDClassifier(StochasticClassifier):
     """
 
     distributed: ClassVar[bool] = True
+    on_device: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -115,6 +117,7 @@ class SLNDClassifier(StochasticClassifier):
         class_weight: Any = None,
         prior: str = "empirical",
         objective: str = "estimate",
+        device: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
         checkpoint: PathLike | None = None,
@@ -133,6 +136,7 @@ class SLNDClassifier(StochasticClassifier):
         self.class_weight = class_weight
         self.prior = prior
         self.objective = objective
+        self.device = device
         self.callbacks = callbacks
         self.random_state = random_state
         self.checkpoint = checkpoint
@@ -186,7 +190,8 @@ class SLNDClassifier(StochasticClassifier):
             return
         eta = self.step
         if eta == "auto":
-            mean_sq = float(data.sqnorms[data.active].mean(dtype=float)) + coordinates.bias**2
+            squares = to_numpy(data.sqnorms)[data.active]
+            mean_sq = float(squares.mean(dtype=float)) + coordinates.bias**2
             eta = AUTO_STEP / (self._loss().curvature(0.0) * mean_sq) if mean_sq > 0 else 1.0
         self.step_ = float(eta)
 
@@ -195,6 +200,10 @@ class SLNDClassifier(StochasticClassifier):
         if self.step == "theory":
             if self._state is not None:
                 raise ValueError("step='theory' needs a fixed sample: use fit, not partial_fit")
+            if not is_numpy(data.sqnorms):
+                raise ValueError(
+                    "step='theory' is computed on the CPU: use step='auto', or device='cpu'"
+                )
             return Theorem2(data, loss, self.negatives, beta)
         return Stochastic(
             data,

@@ -1,5 +1,6 @@
 """What the stochastic classifiers share: passes, partial_fit, scores corrected for the draws."""
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
+from ..arrays import is_numpy, like
 from ..curvature import Coordinates, Curvature
 from ..curvature.base import CurvatureSample
 from ..labels import Indicator, Labels
@@ -47,6 +49,13 @@ def _has_posterior(estimator: Any) -> bool:
     return True
 
 
+@dataclass
+class Seen:
+    """In all calls so far; no array of the estimator, which scikit-learn would look for at X."""
+
+    negatives: NDArray[np.float64]  # (2, C): there are, and were visited
+
+
 class StochasticClassifier(LinearClassifier):
     """Base of the classifiers that visit one row, or one batch, at a time.
 
@@ -69,6 +78,7 @@ class StochasticClassifier(LinearClassifier):
 
     trace_: list[Record]
     n_iter_: int
+    _place: str  # where the rows of the fit are
 
     # -- fitting ---------------------------------------------------------------------------------
 
@@ -82,6 +92,7 @@ class StochasticClassifier(LinearClassifier):
         self._start(labels, n_class_rows)
         with checkpointed(self, self._rng, rows, labels[0], sample_weight) as checkpoint:
             self._advance(rows, labels, sample_weight, self.passes, checkpoint)
+        self._settle(X)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -113,6 +124,7 @@ class StochasticClassifier(LinearClassifier):
         if first:
             self._start(labels, n_class_rows)
         self._advance(rows, labels, sample_weight, 1)
+        self._settle(X)
         return self
 
     def _start(self, labels: Labels, n_class_rows: int) -> None:
@@ -121,7 +133,7 @@ class StochasticClassifier(LinearClassifier):
         self._clock = Clock()
         self._coordinates: Coordinates | None = None
         self._state: Any = None
-        self._seen = np.zeros((2, n_class_rows))  # negatives there are, negatives visited
+        self._seen = Seen(np.zeros((2, n_class_rows)))
         self.trace_ = []
         self.n_iter_ = 0
 
@@ -134,13 +146,14 @@ class StochasticClassifier(LinearClassifier):
         checkpoint: Checkpoint | None = None,
     ) -> None:
         decomposition, rng = self._decomposition(), self._rng
-        C = self._seen.shape[1]
+        self._check_place(rows)
+        C = self._seen.negatives.shape[1]
         weights = read_weights(sample_weight, self.class_weight, rows, labels, self.classes_, C)
         weights = decomposition.weigh(weights, labels)
         active = np.flatnonzero(weights.example)  # weight 0 is absence
-        self._seen += decomposition.draws(labels, C, active)
+        self._seen.negatives += decomposition.draws(labels, C, active)
         self.prior_shift_ = decomposition.prior_shift(
-            self._seen
+            self._seen.negatives
         )  # the draws bent the priors: undo it
         with self._clock:
             if self._coordinates is None:
@@ -172,6 +185,17 @@ class StochasticClassifier(LinearClassifier):
         self._keep(Linear(W, b))
         self._say(ending, weights)
 
+    def _check_place(self, rows: Rows) -> None:
+        """Raise an error if later rows of partial_fit are elsewhere than the first ones."""
+        values = rows.placed(np.empty(0))
+        place = "in memory" if is_numpy(values) else f"on {values.device}"
+        if self._state is not None and place != self._place:
+            raise ValueError(
+                f"partial_fit: the first rows were {self._place}, these are {place}; "
+                "give all of them in the same place"
+            )
+        self._place = place
+
     def _say(self, ending: Ending, weights: Weights) -> None:
         if not np.isfinite(self.coef_).all() or self._diverged(weights):
             warn(
@@ -185,7 +209,7 @@ class StochasticClassifier(LinearClassifier):
     def _diverged(self, weights: Weights) -> bool:
         """Is the last pass's objective far above that of w = 0?  (On few rows it may be above.)"""
         typical = weights.example.mean() * max(weights.positive.max(), weights.negative.max())
-        start = self._decomposition().at_zero(self._seen.shape[1])
+        start = self._decomposition().at_zero(self._seen.negatives.shape[1])
         return not self.trace_[-1]["objective"] <= 10 * typical * (max(start, 0.0) + 1.0)
 
     def _after(self, solver: Descent, seed: int, passes: int = 1) -> float:
@@ -237,7 +261,7 @@ class StochasticClassifier(LinearClassifier):
     def _calibrate(self, S: NDArray[Any]) -> NDArray[Any]:
         """score_c = logit f(h_c) + ln(M_c / N_c); without a posterior f, h_c is used as it is."""
         self._decomposition().calibrate(S)
-        S += self.prior_shift_
+        S += like(self.prior_shift_, S)
         return S
 
     def _probabilities(self, S: NDArray[Any]) -> NDArray[Any]:

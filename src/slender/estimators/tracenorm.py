@@ -61,7 +61,7 @@ class TraceNormClassifier(LowRankClassifier):
         Each is called as `callback(record, model)` after each step; a true answer ends the fit.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random numbers: where the search for singular pairs starts.
-    checkpoint, checkpoint_every
+    device, checkpoint, checkpoint_every
         As in LogisticClassifier.
 
     Attributes
@@ -110,6 +110,7 @@ class TraceNormClassifier(LowRankClassifier):
         pairs: int = PAIRS,
         turn: bool = True,
         class_weight: Any = None,
+        device: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
         checkpoint: PathLike | None = None,
@@ -124,6 +125,7 @@ class TraceNormClassifier(LowRankClassifier):
         self.pairs = pairs
         self.turn = turn
         self.class_weight = class_weight
+        self.device = device
         self.callbacks = callbacks
         self.random_state = random_state
         self.checkpoint = checkpoint
@@ -155,6 +157,7 @@ class TraceNormClassifier(LowRankClassifier):
         self.gap_, self.objective_ = solver.gap(state), solver.objective(state)
         self.n_iter_ = ceil(problem.passes)
         self._say(solver, state, ending)
+        self._settle(X)
         return self
 
     def path(
@@ -198,7 +201,8 @@ class TraceNormClassifier(LowRankClassifier):
             )
         elif ending != "stopped" and not solver.proved(state):
             interrupted = "interrupted: " if ending == "interrupted" else ""
-            advice = "" if interrupted else f": {self._advice(state.stalled, state.Z.dtype)}"
+            dtype = solver.problem.rows.dtype
+            advice = "" if interrupted else f": {self._advice(state.stalled, dtype)}"
             warn_unproved(
                 f"{interrupted}after reading X {self.n_iter_} times the objective "
                 f"{self.objective_:.6g} {self._proved()}{advice}"

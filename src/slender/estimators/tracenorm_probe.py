@@ -74,7 +74,7 @@ class TraceNormProbe(LowRankClassifier):
     callbacks : callable, list of callables or None, default None
         Each is called as `callback(record of path_, model)` after each pair; a true answer ends
         the path.
-    checkpoint, checkpoint_every
+    device, checkpoint, checkpoint_every
         As in LogisticClassifier.
 
     Attributes
@@ -125,6 +125,7 @@ class TraceNormProbe(LowRankClassifier):
         pairs: int = PAIRS,
         turn: bool = True,
         class_weight: Any = None,
+        device: Any = None,
         callbacks: Any = None,
         random_state: Any = None,
         checkpoint: PathLike | None = None,
@@ -145,6 +146,7 @@ class TraceNormProbe(LowRankClassifier):
         self.pairs = pairs
         self.turn = turn
         self.class_weight = class_weight
+        self.device = device
         self.callbacks = callbacks
         self.random_state = random_state
         self.checkpoint = checkpoint
@@ -156,6 +158,7 @@ class TraceNormProbe(LowRankClassifier):
         """Fit the path, choose the penalties, fit the final model; `groups` go to the splitter."""
         self._check()
         choice, rng = self._choice(), generator(self.random_state)
+        choice.check_place(self, X)
         rows = read_rows(self, X, reset=True)
         check_finite(rows)  # before any split, so that an error names the user's row
         class_index = read_class_index(self, y, rows.shape[0])
@@ -180,6 +183,7 @@ class TraceNormProbe(LowRankClassifier):
                 problem = self._problem(rows, class_index, weight, index)
             learned = self.models_[best], curvature
             self._finish(problem, *learned, interrupted, rng, checkpoint)
+        self._settle(X)
         return self
 
     def _choice(self) -> Choice:

@@ -10,30 +10,68 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
+    _check_feature_names,
     _check_n_features,
     _check_sample_weight,
     column_or_1d,
     validate_data,
 )
 
-from ..data.dask import computed, is_dask, on_workers
+from ..arrays import is_tensor
+from ..data.dask import is_dask, on_workers
+from ..data.sending import rows_of_tensor, sent
 from ..labels import ClassIndex, Indicator, Labels, counts
+from ..places import as_tensor, to_host
 from ..problem import Weights
 from ..registry import ESTIMATORS
 from ..rows import Block, Rows, as_csr, as_rows, bfloat_bits
 from ..rows.block import Bad
+from .placing import check_gradients, check_workers, host, place_of, read_tensor
+
+MANY = 10_000  # labels that are counted, if they are integers
 
 
-def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
-    """X as a row store; its number of features is checked against the fitted one."""
+def read_rows(
+    estimator: Any, X: Any, reset: bool = False, once: bool = False, beside: Rows | None = None
+) -> Rows:
+    """X as a row store, where it is computed on; checks the number of features.
+
+    `once`: the rows will be read once only, so that it is not worth sending all to a device first.
+    `beside`: other rows, whose device is the one to compute on.
+    """
     if is_dask(X) or hasattr(X, "with_labels"):  # rows on the workers of a cluster
-        if not getattr(estimator, "distributed", False):
-            able = [each.name for each in ESTIMATORS.values() if each.load().distributed]
-            raise ValueError(
-                f"{type(estimator).__name__} cannot be fitted to rows on a Dask cluster; these "
-                f"can: {', '.join(able)}.  open_rows(X) is read here, chunk by chunk"
-            )
-        X = on_workers(X) if is_dask(X) else X
+        return _remote(estimator, X, reset)
+    X = as_tensor(X)
+    check_gradients(X)
+    device = place_of(estimator, X) if beside is None else getattr(beside, "device", None)
+    if is_tensor(X) and device is not None:
+        tensor = read_tensor(X)
+        _check_feature_names(estimator, tensor, reset=reset)
+        _check_n_features(estimator, tensor, reset=reset)
+        if tensor.device == device or tensor.is_cuda:
+            return rows_of_tensor(tensor.to(device))
+    rows = _here(estimator, X, reset)
+    if device is None:
+        return rows
+    return sent(rows, str(getattr(X, "dtype", rows.dtype)), device, once)
+
+
+def _remote(estimator: Any, X: Any, reset: bool) -> Rows:
+    """Rows on the workers of a cluster."""
+    if not getattr(estimator, "distributed", False):
+        able = [each.name for each in ESTIMATORS.values() if each.load().distributed]
+        raise ValueError(
+            f"{type(estimator).__name__} cannot be fitted to rows on a Dask cluster; these "
+            f"can: {', '.join(able)}.  open_rows(X) is read here, chunk by chunk"
+        )
+    device = getattr(estimator, "device", None)
+    X = check_workers(estimator, X) if hasattr(X, "with_labels") else on_workers(X, device=device)
+    _check_n_features(estimator, X, reset=reset)
+    return as_rows(X)
+
+
+def _here(estimator: Any, X: Any, reset: bool) -> Rows:
+    """Rows in the memory or the files of this machine."""
     if hasattr(X, "as_rows") or bfloat_bits(X) is not None:
         # compressed rows, of which scikit-learn would try to make an array; and bfloat16
         if len(X.shape) != 2:
@@ -47,7 +85,12 @@ def read_rows(estimator: Any, X: Any, reset: bool = False) -> Rows:
     if sparse.issparse(X):
         X = as_csr(X)
     X = validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+        estimator,
+        to_host(X),
+        reset=reset,
+        accept_sparse="csr",
+        dtype="numeric",
+        ensure_all_finite=False,
     )
     return as_rows(X)
 
@@ -76,7 +119,10 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
     """(labels, classes, number of rows of W) from one class per row or an indicator matrix."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = computed(y)
+    y = host(y)
+    if classes is None and (counted := _counted(y)) is not None:
+        check_length(len(y), n)
+        return _one_class_each(*counted)
     if sparse.issparse(y):
         y = as_csr(y, "y")
     if getattr(y, "dtype", None) is not None and np.asarray(y).dtype.kind == "f":
@@ -109,12 +155,39 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
             )
         names = np.asarray(classes)
         class_index = np.searchsorted(names, y)
+    return _one_class_each(names, class_index)
+
+
+def _one_class_each(
+    names: NDArray[Any], class_index: NDArray[Any]
+) -> tuple[Labels, NDArray[Any], int]:
     if len(names) < 2:
         raise ValueError(
             f"y holds one class only ({shown(names[0])}); a classifier needs at least two classes"
         )
-    binary = len(names) == 2
-    return ClassIndex(class_index.astype(np.int32), int(binary)), names, 1 if binary else len(names)
+    labels = ClassIndex(class_index.astype(np.int32), int(len(names) == 2))
+    return labels, names, 1 if len(names) == 2 else len(names)
+
+
+def _counted(y: Any) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Classes and class indices of many integers, by counting; None if y is anything else.
+
+    To sort a million labels, as scikit-learn's checks do twice, takes longer than a fit on a GPU.
+    """
+    whole = isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu"
+    if not whole or len(y) < MANY:
+        return None
+    least, span = int(y.min()), int(y.max()) - int(y.min())
+    if span >= len(y):
+        return None
+    # widened first, except uint64, whose numbers may be too large
+    places = y.astype(np.int64) - least if y.dtype != np.uint64 else (y - np.uint64(least))
+    places = places.astype(np.intp, copy=False)
+    there = np.bincount(places) > 0
+    if 2 * np.count_nonzero(there) > len(y):  # scikit-learn warns of so many
+        return None
+    names = np.flatnonzero(there).astype(y.dtype) + y.dtype.type(least)  # may wrap, and back
+    return names, (np.cumsum(there) - 1)[places]
 
 
 def _column_names(y: Any, count: int) -> NDArray[Any]:
@@ -188,7 +261,7 @@ def read_weights(
     n = rows.shape[0]
     example = np.ones(n, rows.dtype)
     if sample_weight is not None:
-        example = _check_sample_weight(computed(sample_weight), rows, dtype=rows.dtype)
+        example = _of_length(sample_weight, n, rows.dtype)
         if (example < 0).any():
             raise ValueError(f"sample_weight is negative at row {int(np.argmin(example))}")
     positive, negative = np.ones(n_class_rows), np.ones(n_class_rows)
@@ -212,10 +285,16 @@ def read_sample_weight(sample_weight: Any, rows: Rows) -> NDArray[Any] | None:
     """Non-negative weights in float64; None if none were given."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(computed(sample_weight), rows, dtype=np.float64)
+    weight = _of_length(sample_weight, rows.shape[0], np.float64)
     if (weight < 0).any():
         raise ValueError(f"sample_weight is negative at row {int(np.argmin(weight))}")
     return np.asarray(weight)
+
+
+def _of_length(sample_weight: Any, n: int, dtype: Any) -> NDArray[Any]:
+    """One weight per row, here; scikit-learn's checks see an array of as many rows."""
+    rows = np.broadcast_to(np.zeros(1, dtype), (n, 1))
+    return np.asarray(_check_sample_weight(host(sample_weight), rows, dtype=dtype))
 
 
 def row_weights(

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.linear import LinearClassifier
+from ..estimators.placing import on_host
 from ..estimators.stochastic import StochasticClassifier
 
 Link = Literal["softmax", "sigmoid"] | None
@@ -50,6 +51,7 @@ def linear(model: Any) -> ScoringModel:
     if not isinstance(model, LinearClassifier):
         raise ValueError(f"{type(model).__name__} is not a linear classifier of slender")
     check_is_fitted(model)
+    model = on_host(model)
     b = np.broadcast_to(model.intercept_, len(model.coef_)).astype(np.float64)
     link: Link = model.link
     if isinstance(model, StochasticClassifier):

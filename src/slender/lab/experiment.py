@@ -29,6 +29,7 @@ def experiment(
     seed: int = 0,
     exact: bool = True,
     watch: Callable[[Entry], bool | None] = lambda entry: None,
+    device: Any = None,
 ) -> dict[str, Any]:
     """Fit, look after each pass, test at the end.
 
@@ -36,7 +37,8 @@ def experiment(
     figure, or its estimate along the pass: docs/experiments.md), exact (at the weights of the
     moment, if asked for), gap (or None), accuracies on training and validation rows, and where
     there are more than five classes the share of validation rows whose class is among the five
-    best; a true answer ends the fit.  The test rows are looked at once, after the fit.
+    best; a true answer ends the fit.  The test rows are looked at once, after the fit.  `device` is
+    where to compute, of an estimator that has such a parameter.
     """
     about = describe(split, opt, obj, options, seed)
     whole, n = about["options"], about["rows"]
@@ -44,7 +46,7 @@ def experiment(
     problem = _problem(optimiser, about["classes"], whole)
     class_index = np.unique(split.y_train, return_inverse=True)[1].astype(np.int32)
     lam = whole.get("lam", 0.0)
-    model = estimator(opt, obj, whole, n, seed)
+    model = estimator(opt, obj, whole, n, seed, device)
     of_intercept = 1.0 / (mean_square(split) or 1.0) if optimiser.penalised else 0.0
     curve: list[Entry] = []
 
@@ -71,7 +73,7 @@ def experiment(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow of a rate too large, say
-        _compile(split, opt, obj, whole, seed)
+        _compile(split, opt, obj, whole, seed, device)
         said.clear()
         model.set_params(callbacks=[look])
         model.fit(split.X_train, split.y_train)
@@ -148,7 +150,9 @@ def on_test_rows(model: Any, split: Split) -> dict[str, Any]:
     return found
 
 
-def _compile(split: Split, opt: str, obj: str, options: Mapping[str, Any], seed: int) -> None:
+def _compile(
+    split: Split, opt: str, obj: str, options: Mapping[str, Any], seed: int, device: Any
+) -> None:
     """One pass over a few rows of every class."""
     _, class_index = np.unique(split.y_train, return_inverse=True)
     order = np.argsort(class_index, kind="stable")
@@ -158,7 +162,7 @@ def _compile(split: Split, opt: str, obj: str, options: Mapping[str, Any], seed:
     few = np.sort(order[np.argsort(rank, kind="stable")[:COMPILES]])
     size = options.get("batch_size")
     smaller = {**options, "passes": 1, "batch_size": size and min(size, len(few))}
-    small = estimator(opt, obj, smaller, len(few), seed)
+    small = estimator(opt, obj, smaller, len(few), seed, device)
     X = split.X_train[few]
     if isinstance(X, np.ndarray):  # numba compiles for rows that may not be written apart
         X.flags.writeable = split.X_train.flags.writeable

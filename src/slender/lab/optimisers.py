@@ -288,13 +288,17 @@ def complete(opt: str, obj: str, options: Options, n: int = BATCH_SIZE) -> dict[
     return whole
 
 
-def estimator(opt: str, obj: str, options: Mapping[str, Any], n: int, seed: int) -> Any:
+def estimator(
+    opt: str, obj: str, options: Mapping[str, Any], n: int, seed: int, device: Any = None
+) -> Any:
     """The estimator for n rows; `options` as `complete` gives them."""
     _, optimiser = choose(opt, obj)
+    where = {} if device is None else {"device": device}
     values = {name: options[name] for name in optimiser.takes if options.get(name) is not None}
     return METHODS[optimiser.method].load()(
         **optimiser.settings,
         **optimiser.translate(values, n),
+        **where,
         passes=options["passes"] + optimiser.looks,
         random_state=seed,
     )

@@ -29,7 +29,7 @@ def provenance(inputs: Inputs | None, *packages: str) -> dict[str, Any]:
 def settings_of(model: Any, **said: Any) -> dict[str, Any]:
     """An estimator's parameters; `said` are words for those that JSON cannot hold."""
     params = model.get_params(deep=False)
-    for name in ("callbacks", "checkpoint", "checkpoint_every"):  # which change no result
+    for name in ("callbacks", "checkpoint", "checkpoint_every", "device"):  # no result rests on
         params.pop(name, None)
     return {**params, **said}
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..kernels import kernel
 from .residuals import FAST, TINY
 
@@ -32,7 +33,7 @@ class Doubts(NamedTuple):
 class Wanted(NamedTuple):
     """Request for the `most` pairs with the largest scores."""
 
-    scale: NDArray[np.float64]  # (C,) 1 / sqrt(a_c)
+    scale: Array  # (C,) 1 / sqrt(a_c), where the rows are
     most: int
 
     def of_part(self, parts: int) -> "Wanted":

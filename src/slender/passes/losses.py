@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, is_numpy, like
 from ..data import Part, Pass
+from ..device.margins import on_tensors
 from ..kernels import kernel
 from ..labels import labels_of, sign
 from ..losses import MarginLoss, MulticlassLoss, row_value, value
+from ..rows.base import blocks
+
+PIECE_BYTES = 2**26  # of scores on a device whose losses are computed at a time
 
 
 @dataclass(frozen=True)
@@ -47,10 +52,10 @@ class MarginPass(Pass[NDArray[np.float64]]):
     """
 
     loss: MarginLoss
-    W: NDArray[Any]
-    b: NDArray[Any]
-    positive: NDArray[np.float64]  # (C,)
-    negative: NDArray[np.float64]  # (C,)
+    W: Array
+    b: Array
+    positive: Array  # (C,) float64
+    negative: Array  # (C,)
     first: int = 0
 
     def start(self, d: int, dtype: Any) -> NDArray[np.float64]:
@@ -58,8 +63,25 @@ class MarginPass(Pass[NDArray[np.float64]]):
 
     def add(self, sums: NDArray[np.float64], part: Part) -> None:
         S = part.block @ self.W.T + self.b
+        if not is_numpy(S):
+            sums += self._of_tensors(S, part)
+            return
         labels = labels_of(part.y, self.first)
         sums += sum_of_margins(self.loss, S, labels, part.w, self.positive, self.negative)
+
+    def _of_tensors(self, S: Any, part: Part) -> float:
+        """The sum of a block on a device, from its scores, by pieces: few of these at a time."""
+        first, last = self.first, self.first + len(self.W)
+        y: Any = part.y
+        classes = like(np.arange(first, last), S)
+        total = 0.0
+        for lo, hi in blocks(len(S), S.shape[1] * S.element_size(), PIECE_BYTES):
+            s, of = S[lo:hi], y[lo:hi]
+            positive = of[:, None] == classes if y.ndim == 1 else of[:, first:last]
+            F = on_tensors(self.loss).value(s.where(positive, -s)).double()
+            rows = (F * self.positive.where(positive, self.negative)).sum(1)
+            total += float(part.w[lo:hi] @ rows)
+        return total
 
     def row_bytes(self, dtype: Any) -> int:
         return len(self.W) * int(dtype.itemsize)

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
+from ..arrays import Array, astype, is_tensor, namespace, to_numpy, zeros
 from ..data import Part, Pass
 
+WIDENED = 8192  # rows of which columns' variances are computed at a time, in float64
 HEAVY = 16  # rows whose rounding errors are measured because they weigh most
 
 
@@ -54,11 +56,12 @@ class MomentsPass(Pass[Moments]):
 
     def add(self, sums: Moments, part: Part) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the result
-            sums.mean += (part.w / self.total).astype(part.block.dtype) @ part.block
+            sums.mean += to_numpy(astype(part.w / self.total, part.block.dtype) @ part.block)
             squares = part.block.row_squares()
-            sizes = np.sqrt(squares, out=part.columns["sizes"]).astype(np.float64)
-            sums.squares += float(part.w @ squares.astype(np.float64))
-            heaviness = part.w * sizes
+            part.columns["sizes"][:] = namespace(squares).sqrt(squares)
+            sizes = to_numpy(part.columns["sizes"]).astype(np.float64)
+            sums.squares += float(part.w @ astype(squares, np.float64))
+            heaviness = to_numpy(part.w) * sizes
         sums.reach += float(sizes.sum())
         sums.longest = max(sums.longest, float(sizes.max(initial=0.0)))
         few = min(HEAVY, len(sizes))
@@ -97,33 +100,40 @@ class SpreadPass(Pass[Spread]):
         return Spread(d)
 
     def add(self, sums: Spread, part: Part) -> None:
-        scaler = StandardScaler(with_mean=False).fit(part.block.matrix())
-        mine = Spread(part.block.shape[1])
-        mine.n, mine.mean = part.block.shape[0], scaler.mean_
-        mine.squares = mine.n * scaler.var_
-        sums += mine
+        for lo in range(0, part.block.shape[0], WIDENED):
+            X = part.block[lo : lo + WIDENED].matrix()
+            mine = Spread(X.shape[1])
+            mine.n = X.shape[0]
+            if is_tensor(X):
+                wide = astype(X, np.float64)
+                mine.mean = to_numpy(wide.mean(0))
+                mine.squares = to_numpy(wide.var(0, correction=0)) * mine.n
+            else:
+                scaler = StandardScaler(with_mean=False).fit(X)
+                mine.mean, mine.squares = scaler.mean_, mine.n * scaler.var_
+            sums += mine
 
 
 @dataclass(frozen=True)
-class GramPass(Pass[NDArray[np.float64]]):
+class GramPass(Pass[Array]):
     """M Q for M = Σ w_i x̃_i x̃_iᵀ, where x̃ is x, or [x, 1] if Q has d + 1 rows."""
 
-    Q: NDArray[np.float64]
+    Q: Array
 
     @property
     def readings(self) -> float:
         return 0.0  # made before the first step
 
-    def start(self, d: int, dtype: Any) -> NDArray[np.float64]:
-        return np.zeros(self.Q.shape)
+    def start(self, d: int, dtype: Any) -> Array:
+        return zeros(self.Q.shape, self.Q, np.float64)
 
-    def add(self, sums: NDArray[np.float64], part: Part) -> None:
+    def add(self, sums: Array, part: Part) -> None:
         d, dtype = part.block.shape[1], part.block.dtype
-        S = part.block @ self.Q[:d].astype(dtype)
-        S += self.Q[d:].sum(axis=0).astype(dtype)  # 0 without a constant column
-        S *= part.w[:, None]
+        S = part.block @ astype(self.Q[:d], dtype)
+        S += astype(self.Q[d:].sum(0), dtype)  # 0 without a constant column
+        S *= astype(part.w, dtype)[:, None]
         sums[:d] += (S.T @ part.block).T
-        sums[d:] += S.sum(axis=0, dtype=np.float64)
+        sums[d:] += astype(S, np.float64).sum(0)
 
     def row_bytes(self, dtype: Any) -> int:
         return self.Q.shape[1] * int(dtype.itemsize)

@@ -17,31 +17,36 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, is_numpy, to_numpy, zeros
 from ..data import Part
 from ..data.examples import SCRATCH_BYTES, GradientPass, bytes_of
 from .doubts import Collector, Doubts, Wanted
 from .residuals import N_SUMS, curvature_rows, residuals, root_rows
+from .softmax_tensors import TensorCollector, add_tensors
+
+SUMMED = ("sums", "g", "own", "a", "pp", "G")
 
 
 class SoftmaxSums:
     """The sums, and memory for the scores of a block."""
 
-    def __init__(
-        self, C: int, d: int, dtype: Any, matrix: bool, collector: Collector | None
-    ) -> None:
-        self.sums = np.zeros(N_SUMS)  # as named in residuals.py
-        self.g = np.zeros(C)
-        self.own = np.zeros(C)  # Σ w (1 - p_y) over the rows of each class
-        self.a = np.zeros(C)  # Σ w p (1 - p)
-        self.pp = np.zeros((C, C) if matrix else (0, 0))  # Σ w p pᵀ
-        self.G = np.zeros((C, d), dtype)
+    def __init__(self, b: Array, d: int, dtype: Any, matrix: bool, collector: Any) -> None:
+        C, wide = len(b), np.float64
+        self.sums = zeros((N_SUMS,), b, wide)  # as named in residuals.py
+        self.g = zeros((C,), b, wide)
+        self.own = zeros((C,), b, wide)  # Σ w (1 - p_y) over the rows of each class
+        self.a = zeros((C,), b, wide)  # Σ w p (1 - p)
+        self.pp = zeros((C, C) if matrix else (0, 0), b, wide)  # Σ w p pᵀ
+        self.G = zeros((C, d), b, dtype)
+        self.unit = 0.0  # relative rounding error of the residuals that g adds up
         self.collector = collector
         self.wanted: Wanted | None = None  # from all parts together
-        chunk = max(1, SCRATCH_BYTES // max(1, d * self.G.itemsize))
-        self.scratch = np.empty((min(C, chunk), d), dtype)
+        chunk = max(1, SCRATCH_BYTES // max(1, d * np.dtype(dtype).itemsize))
+        here = is_numpy(b)
+        self.scratch = np.empty((min(C, chunk) if here else 0, d), dtype)
         # reused for every block: new memory for each would cost as much as its softmax
         self._scores = self._roots = np.empty((0, C), dtype)
-        self._outer = np.empty(self.pp.shape, dtype)
+        self._outer = np.empty(self.pp.shape if here else (0, 0), dtype)
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels from one machine to another: the sums, without the memory for a block."""
@@ -53,8 +58,17 @@ class SoftmaxSums:
     def __sizeof__(self) -> int:
         return bytes_of(self.__getstate__())
 
+    def at_home(self) -> "SoftmaxSums":
+        """The sums of a pass over tensors, as arrays of this machine."""
+        for name in SUMMED:
+            setattr(self, name, to_numpy(getattr(self, name)))
+        if self.collector is not None:
+            self.collector = self.collector.at_home()
+            self.wanted = self.collector.wanted
+        return self
+
     def __iadd__(self, other: "SoftmaxSums") -> "SoftmaxSums":
-        for name in ("sums", "g", "own", "a", "pp", "G"):
+        for name in SUMMED:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine.shape == theirs.shape:  # not a gradient that all threads share
                 mine += theirs
@@ -115,17 +129,22 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
     def start_part(
         self, d: int, dtype: Any, parts: int, before: SoftmaxSums | None = None
     ) -> SoftmaxSums:
-        collector = None
-        if self.wanted is not None:
+        collector: Any = None
+        if self.wanted is not None and not is_numpy(self.b):
+            collector = TensorCollector(self.wanted)
+        elif self.wanted is not None:
             known = before.collector if before is not None else None
             few = self.wanted if parts == 1 else self.wanted.of_part(parts)
             collector = Collector(few, known.least if known else 0.0)
         width = d if self.with_gradient else 0
-        sums = SoftmaxSums(self.n_classes, width, dtype, self.A == "matrix", collector)
+        sums = SoftmaxSums(self.b, width, dtype, self.A == "matrix", collector)
         sums.wanted = self.wanted
         return sums
 
     def add(self, sums: SoftmaxSums, part: Part) -> None:
+        if not is_numpy(self.b):
+            add_tensors(self, sums, part)
+            return
         S = sums.scores(len(part.w))
         self.residuals(sums, part, S)
         if self.with_gradient:
@@ -146,6 +165,16 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
         """out = W x of every row."""
         part.block.product(self.WT, out)
 
+    def tensor_scores(self, part: Part) -> tuple[Array, Array | None]:
+        """S and f on a device, where W x = f S for every row; f is None if it is 1."""
+        block: Any = part.block
+        return block.unscaled(self.WT)  # type: ignore[no-any-return]
+
+    def row_bytes(self, dtype: Any) -> int:
+        """A device also holds the curvature of all pairs of a block, and their scores as doubts."""
+        arrays = 1 if is_numpy(self.b) else 1 + (self.A != "none") + 3 * (self.wanted is not None)
+        return arrays * super().row_bytes(dtype)
+
     def gradient(self, sums: SoftmaxSums) -> NDArray[Any]:
         return sums.G
 
@@ -163,5 +192,11 @@ class FactoredPass(SoftmaxPass):
     U: Any = None  # (d, r)
 
     def scores(self, part: Part, out: NDArray[Any]) -> None:
-        Z = part.columns["Z"] if "Z" in part.columns else part.block @ self.U
-        np.matmul(Z, self.WT, out=out)
+        np.matmul(self._inside(part), self.WT, out=out)
+
+    def tensor_scores(self, part: Part) -> tuple[Array, Array | None]:
+        return self._inside(part) @ self.WT, None
+
+    def _inside(self, part: Part) -> Array:
+        """z of every row."""
+        return part.columns["Z"] if "Z" in part.columns else part.block @ self.U

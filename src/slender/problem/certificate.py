@@ -59,9 +59,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from ..arrays import sq_norm, to_numpy
 from ..passes.residuals import LSE
 from .intercepts import solve
-from .multinomial import Multinomial, Point, sq_norm
+from .multinomial import Multinomial, Point
 from .rounding import Rounding, none, rounding
 
 MATRIX_ROUNDING = 64.0  # error of the entries of A, sums of products, in units in the last place
@@ -123,17 +124,18 @@ class Nearest(NamedTuple):
 
 def nearest(problem: Multinomial, point: Point) -> Nearest:
     """tau = -A⁺ g if A is known and the step is short enough, else 0."""
-    g = point.g - point.g.mean()
+    g = to_numpy(point.g)
+    g = g - g.mean()
     stay = Nearest(0.0, g, np.zeros_like(g))
     if not problem.intercept or point.A is None or not point.A.complete:
         return stay
-    tau = -solve(point.A, g)
+    tau_there = -solve(point.A, point.g - point.g.mean())
+    tau, A_tau = to_numpy(tau_there), to_numpy(point.A @ tau_there)
     if np.ptp(tau) > 1.0:
         return stay
-    A_tau = point.A @ tau
     # a row of the Laplacian A sums to 2 A_cc in absolute value
     units = MATRIX_ROUNDING * float(np.finfo(problem.rows.dtype).eps)
-    blurred = units * 2.0 * point.A.diagonal * np.abs(tau).max()
+    blurred = units * 2.0 * to_numpy(point.A.diagonal) * np.abs(tau).max()
     r = g + A_tau
     return Nearest(max(0.0, float(tau @ A_tau)), r - r.mean(), blurred)
 
@@ -154,7 +156,7 @@ def slack(problem: Multinomial, point: Point, near: Nearest, G: float, off: Roun
         return Slack(np.inf, np.inf)
     alpha = rho / (1.0 + rho)
     s = np.maximum(pi - r / rho, 0.0) / total
-    b = point.theta[:, -1].astype(np.float64)
+    b = to_numpy(point.theta[:, -1]).astype(np.float64)
     K = float(point.sums[LSE] - total * (s @ b) - total * entr(s).sum())
     e += alpha * (G + e + float(sigma * np.sqrt(pi.max())))
     return Slack(beta + alpha * max(K, 0.0), e)

@@ -12,16 +12,15 @@ stored as a matrix; with more classes it is never formed.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from ..arrays import Array, astype, copy, dtype_of, namespace
 
 DENSE = 256  # classes up to which A is formed: n C² more multiply-adds in a pass
 EXACT = 1e-9  # relative to g: a solution with a residual this small counts as exact
 NULL = 1e-14  # share of the largest curvature: a class with less has none
 
-Vector = NDArray[np.float64]
+Vector = Array  # (C,) float64
 
 
 class ClassCurvature(Protocol):
@@ -46,10 +45,10 @@ class ClassMatrix:
 
     @property
     def diagonal(self) -> Vector:
-        return np.maximum(np.diag(self.A), 0.0)
+        return namespace(self.A).clip(self.A.diagonal(), 0.0, None)
 
     def __matmul__(self, v: Vector) -> Vector:
-        return np.asarray(self.A @ v)
+        return self.A @ v
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,14 @@ class ClassSample:
     """A of a sample: its softmax P (m, C) and the rows' weights w (m,)."""
 
     complete: ClassVar[bool] = True
-    P: NDArray[Any]
-    w: NDArray[Any]
+    P: Array
+    w: Array
     mass: Vector  # (C,) Σ w p
     diagonal: Vector  # (C,)
 
     def __matmul__(self, v: Vector) -> Vector:
-        Pv = self.P @ v.astype(self.P.dtype)
-        return np.asarray(self.mass * v - (self.w * Pv) @ self.P)
+        Pv = self.P @ astype(v, dtype_of(self.P))
+        return self.mass * v - (self.w * Pv) @ self.P
 
 
 @dataclass(frozen=True)
@@ -84,29 +83,30 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
     A common shift of all classes has no effect and is removed.  Classes without curvature, for
     which no intercept helps, are left out.
     """
-    a = A.diagonal
-    free = a > NULL * a.max(initial=0.0)
-    if not free.any():
-        return np.zeros_like(g)
-    inverse = np.where(free, 1.0 / np.where(free, a, 1.0), 0.0)
-    g = np.where(free, g - g.mean(), 0.0)
-    x = conjugate_gradients(lambda v: np.where(free, A @ v, 0.0), g, inverse, tol, most or len(g))
-    return np.asarray(x - x.mean())
+    a, xp = A.diagonal, namespace(g)
+    largest = float(xp.max(a))
+    free = a > NULL * largest
+    if not largest > 0.0:
+        return xp.zeros_like(g)
+    inverse = xp.where(free, 1.0 / xp.where(free, a, 1.0), 0.0)
+    g = xp.where(free, g - g.mean(), 0.0)
+    x = conjugate_gradients(lambda v: xp.where(free, A @ v, 0.0), g, inverse, tol, most or len(g))
+    return x - x.mean()
 
 
 def newton_step(A: ClassCurvature, g: Vector) -> Vector:
     """A⁺ g as a step: at most 1 per class if only the diagonal of A is known."""
     step = solve(A, g)
-    return step if A.complete else np.clip(step, -1.0, 1.0)
+    return step if A.complete else namespace(step).clip(step, -1.0, 1.0)
 
 
 def conjugate_gradients(
     product: Callable[[Vector], Vector], g: Vector, inverse: Vector, tol: float, most: int
 ) -> Vector:
     """Approximate x with product(x) = g; residuals are scaled by `inverse`, an inverse diagonal."""
-    x, r = np.zeros_like(g), g.copy()
+    x, r = namespace(g).zeros_like(g), copy(g)
     z = inverse * r
-    v, rz = z.copy(), float(r @ z)
+    v, rz = copy(z), float(r @ z)
     goal = tol**2 * rz
     for _ in range(most):
         if not rz > goal:

@@ -20,12 +20,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import (
+    Array,
+    astype,
+    column_stack,
+    contiguous,
+    copy,
+    like,
+    set_diagonal,
+    sq_norm,
+    to_numpy,
+    zeros,
+)
 from ..data import Examples, Sample
 from ..metrics import measure
 from ..passes import MomentsPass, SoftmaxPass, SoftmaxSums
 from ..passes.doubts import Doubts, Wanted
 from ..passes.residuals import LOSS
-from ..rows import Rows
+from ..rows import Block, Rows
 from .intercepts import DENSE, ClassCurvature, ClassDiagonal, ClassMatrix
 
 TRACE_ROUNDING = 32.0  # error of sums of squares over a block's rows, in units in the last place
@@ -34,32 +46,40 @@ TRACE_ROUNDING = 32.0  # error of sums of squares over a block's rows, in units 
 class Point(NamedTuple):
     """The objective at theta, and what the same pass computes besides."""
 
-    theta: NDArray[Any]  # (C, d + 1)
+    theta: Array  # (C, d + 1)
     lam: float
     objective: float
-    gradient: NDArray[Any]  # (C, d + 1), including the penalty
-    g: NDArray[np.float64]  # (C,) gradient of the intercepts, summed in float64
-    own: NDArray[np.float64]  # (C,) Σ w (1 - p_y) over the rows of each class
+    gradient: Array  # (C, d + 1), including the penalty
+    g: Array  # (C,) gradient of the intercepts, summed in float64
+    own: Array  # (C,) Σ w (1 - p_y) over the rows of each class
     sums: NDArray[np.float64]  # (N_SUMS,) as named in passes/residuals.py
     A: ClassCurvature | None  # Σ w_i (diag p_i - p_i p_iᵀ), if requested
     doubts: Doubts | None = None  # if requested
+    unit: float = 0.0  # relative rounding error of the residuals that g adds up
 
     def at_lam(self, lam: float) -> "Point":
         """The same theta with another penalty: needs no pass, since only the penalty changes."""
         W, change = self.theta[:, :-1], lam - self.lam
-        gradient = self.gradient.copy()
-        gradient[:, :-1] += W.dtype.type(change) * W
+        gradient = copy(self.gradient)
+        gradient[:, :-1] += float(change) * W
         objective = self.objective + 0.5 * change * sq_norm(W)
         return self._replace(lam=lam, objective=objective, gradient=gradient)
 
 
 class Multinomial:
-    """The problem of these examples, whose y are class indices and whose w are weights c_i / n."""
+    """The problem of these examples, whose y are class indices and whose w are weights c_i / n.
 
-    def __init__(self, examples: Examples, n_classes: int, intercept: bool = True) -> None:
+    Its arrays are where the rows are.  With `home` they are NumPy's wherever the rows are, for a
+    solver whose algebra is too small to be worth a device.
+    """
+
+    def __init__(
+        self, examples: Examples, n_classes: int, intercept: bool = True, home: bool = False
+    ) -> None:
         self.examples, self.n_classes, self.intercept = examples, n_classes, intercept
+        self.home = home
         self._wide: Multinomial | None = None
-        self.probes: NDArray[Any] | None = None  # the rows that rounding.py measures
+        self.probes: Block | None = None  # the rows that rounding.py measures
         self._moments()
 
     @property
@@ -75,8 +95,8 @@ class Multinomial:
         return self.examples.w
 
     @property
-    def sizes(self) -> NDArray[Any]:
-        """(n,) ‖x_i‖."""
+    def sizes(self) -> Array:
+        """(n,) ‖x_i‖, where the rows are."""
         return self.examples.sizes
 
     @property
@@ -92,18 +112,26 @@ class Multinomial:
         self.moments = self.examples.reduce(MomentsPass(self.total))
         self.squares = self.moments.squares  # NaN if X has one
         with np.errstate(over="ignore", invalid="ignore"):
-            self.mean = self.moments.mean.astype(rows.dtype)
+            mean = self.moments.mean.astype(rows.dtype)
             if not self.intercept:
-                self.mean[:] = 0.0
-            mean_square = float(np.sum(self.mean.astype(np.float64) ** 2))
+                mean[:] = 0.0
+            mean_square = float(np.sum(mean.astype(np.float64) ** 2))
+        self.mean = mean if self.home else rows.placed(mean)
         # Far from zero this is a difference of large numbers: make it an upper bound on the trace.
         rounding = TRACE_ROUNDING * float(np.finfo(rows.dtype).eps) * self.squares
         self.trace = max(self.squares - self.total * mean_square, 0.0) + rounding
 
+    @property
+    def halved(self) -> bool:
+        """Are rows multiplied in half precision, so that `widened` has more pieces of halves?"""
+        rows = self.rows
+        return bool(rows.dtype != np.float64 and rows.widened().dtype == rows.dtype)
+
     def widened(self) -> "Multinomial":
-        """The same problem in float64."""
+        """The same problem in the next finer arithmetic: float64, after halves in more pieces."""
         if self._wide is None:
-            self._wide = Multinomial(self.examples.widened(), self.n_classes, self.intercept)
+            settings = self.n_classes, self.intercept, self.home
+            self._wide = Multinomial(self.examples.widened(), *settings)
         return self._wide
 
     def lam_of(self, C: float) -> float:
@@ -118,38 +146,40 @@ class Multinomial:
         """An upper bound on ‖x_i‖ over the rows of positive weight."""
         return float(np.sqrt(self.squares / self.w[self.w > 0].min()))
 
-    def start(self) -> NDArray[Any]:
+    def start(self) -> Array:
         """theta at W = 0 with the best intercepts there, the log shares of the classes."""
-        theta = np.zeros((self.n_classes, self.rows.shape[1] + 1), self.rows.dtype)
+        theta = zeros((self.n_classes, self.rows.shape[1] + 1), self.mean, self.rows.dtype)
         if self.intercept:
             shares = np.log(self.class_weight / self.total)
-            theta[:, -1] = shares - shares.mean()
+            theta[:, -1] = like(shares - shares.mean(), theta, self.rows.dtype)
         return theta
 
-    def model(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def model(self, theta: Array) -> tuple[Array, Array]:
         """(W, b) for raw features."""
-        W = np.ascontiguousarray(theta[:, :-1])
+        W = contiguous(theta[:, :-1])
         return W, theta[:, -1] - W @ self.mean
 
-    def theta(self, W: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    def theta(self, W: Array, b: Array) -> Array:
         """theta from (W, b), the inverse of `model`."""
-        W = np.asarray(W, self.rows.dtype)
-        centred = b + W @ self.mean if self.intercept else np.zeros(len(W))
-        return np.column_stack([W, centred]).astype(self.rows.dtype)
+        W = like(W, self.mean, self.rows.dtype)
+        centred = zeros((len(W),), W, self.rows.dtype)
+        if self.intercept:
+            centred = astype(like(b, W) + W @ self.mean, self.rows.dtype)
+        return column_stack(W, centred)
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
         """m random rows, centred, with weights that have the same sum as those of all rows."""
         X, y, w = self.examples.sample(m, rng)
-        return Sample(X - self.mean, y, w.astype(self.rows.dtype))
+        return Sample(X - self.mean, y, astype(w, self.rows.dtype))
 
-    def separated(self, W: NDArray[Any], b: NDArray[Any]) -> bool:
+    def separated(self, W: Array, b: Array) -> bool:
         """Does every row of positive weight have the largest score for its own class?"""
         active = self.examples.subset(np.flatnonzero(self.w))
         return measure(active, W, b)["top1"] == 1.0
 
     def at(
         self,
-        theta: NDArray[Any],
+        theta: Array,
         lam: float,
         second: bool = False,
         wanted: Wanted | None = None,
@@ -157,28 +187,34 @@ class Multinomial:
         """Objective and gradient at theta: one pass.
 
         `second` also requests A, or its diagonal with many classes; `wanted` requests doubts.
+        Rows in half precision are multiplied by weights in half precision: then the point has the
+        rounded theta.
         """
+        theta = self.rows.rounded(theta)
         sums = self.examples.reduce(self._pass(theta, second, wanted))
         W = theta[:, :-1]
-        gradient = np.zeros(theta.shape, theta.dtype)
+        gradient = zeros(theta.shape, theta, self.rows.dtype)
         gradient[:, :-1] = sums.G
-        gradient[:, :-1] += W.dtype.type(lam) * W
+        gradient[:, :-1] += float(lam) * W
         if self.intercept:
-            gradient[:, :-1] -= np.outer(sums.g.astype(self.mean.dtype), self.mean)
-            gradient[:, -1] = sums.g
-        objective = float(sums.sums[LOSS] + 0.5 * lam * sq_norm(W))
+            g = astype(sums.g, self.rows.dtype)
+            gradient[:, :-1] -= g[:, None] * self.mean
+            gradient[:, -1] = g
+        figures = to_numpy(sums.sums)
+        objective = float(figures[LOSS] + 0.5 * lam * sq_norm(W))
         A = self._classes(sums) if second else None
-        at = theta, lam, objective, gradient, sums.g, sums.own, sums.sums
-        return Point(*at, A, sums.doubts)
+        at = theta, lam, objective, gradient, sums.g, sums.own, figures
+        return Point(*at, A, sums.doubts, sums.unit)
 
-    def classes_at(self, theta: NDArray[Any]) -> tuple[NDArray[np.float64], ClassCurvature]:
+    def classes_at(self, theta: Array) -> tuple[Array, ClassCurvature]:
         """g and A, or its diagonal: half a pass, since the product for the gradient is omitted."""
+        theta = self.rows.rounded(theta)
         sums = self.examples.reduce(self._pass(theta, second=True, gradient=False))
         return sums.g, self._classes(sums)
 
     def _pass(
         self,
-        theta: NDArray[Any],
+        theta: Array,
         second: bool,
         wanted: Wanted | None = None,
         gradient: bool = True,
@@ -187,18 +223,11 @@ class Multinomial:
         A: Any = "none"
         if second:
             A = "matrix" if self.n_classes <= DENSE else "diagonal"
-        return SoftmaxPass(
-            np.ascontiguousarray(W.T), b.astype(self.rows.dtype), A, wanted, gradient
-        )
+        return SoftmaxPass(contiguous(W.T), astype(b, self.rows.dtype), A, wanted, gradient)
 
     def _classes(self, sums: SoftmaxSums) -> ClassCurvature:
         if not len(sums.pp):
             return ClassDiagonal(sums.a)
         A = -sums.pp
-        np.fill_diagonal(A, sums.a)  # Σ w p - Σ w p², without cancellation
+        set_diagonal(A, sums.a)  # Σ w p - Σ w p², without cancellation
         return ClassMatrix(A)
-
-
-def sq_norm(A: NDArray[Any]) -> float:
-    """‖A‖² in float64."""
-    return float(np.einsum("cd,cd->", A, A, dtype=np.float64))

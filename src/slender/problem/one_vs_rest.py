@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, sq_norm
 from ..data import examples_of
 from ..labels import Labels
 from ..losses import MarginLoss
@@ -24,8 +25,8 @@ def one_vs_rest(
     loss: MarginLoss,
     rows: Rows,
     y: Labels,
-    W: NDArray[Any],
-    b: NDArray[Any],
+    W: Array,
+    b: Array,
     weights: Weights,
     lam: float = 0.0,
 ) -> float:
@@ -33,5 +34,5 @@ def one_vs_rest(
     examples = examples_of(rows, y[0], weights.example)
     (total,) = examples.reduce(MarginPass(loss, W, b, weights.positive, weights.negative, y.first))
     n = np.count_nonzero(weights.example)
-    penalty = 0.5 * lam * np.einsum("cd,cd->", W, W, dtype=np.float64)
+    penalty = 0.5 * lam * sq_norm(W)
     return float((total / n + penalty) / len(W))

@@ -16,6 +16,14 @@ errors of exp and log favour one sign), so that sums over rows are off by at mos
 
 since ‖p - e_y‖² <= 2 (1 - p_y)².  float64 errors cannot be measured with a wider dtype: scores are
 taken to be off by sqrt(d) units (Higham and Mary 2019).
+
+On a device.  Products of halves (rows/arithmetic.py) are exact for the weights of the point, which
+are rounded before the pass.  Their residuals are rounded once more before they multiply the rows:
+an entry R is off by at most `unit` |R| + `underflow` w_max.  The first part is one more relative
+error of independent entries; the second is at most underflow w_max sqrt(C) Σ ‖x_i‖ in the gradient.
+Both also enter g if the pass has added up halves there.  A device adds tens of thousands of rows
+in one product in float32, some by cutting digits off rather than by rounding.  The error of such
+sums, relative to Σ |R| |x|, is measured on the first rows (data/tensors.py).
 """
 
 from typing import Any, NamedTuple
@@ -23,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, astype, dtype_of, is_numpy, like, row_dots, to_numpy
 from ..passes.residuals import LOSS, N_SUMS, R_X, RR, RR_X, R, residuals
 from .multinomial import Multinomial, Point
 
@@ -63,28 +72,34 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
     W, b = problem.model(point.theta)
     if problem.rows.dtype == np.float64:
         return in_sums(problem, point, shares_of_float64(problem, W, b))
-    b = b.astype(W.dtype)
     index = probed(problem)
     if problem.probes is None:
-        problem.probes = problem.rows.dense(index)
-    X = problem.probes
-    wide = X.astype(np.float64)
+        problem.probes = problem.rows.gather(index)
+    block = problem.probes
+    wide = astype(block.toarray(), np.float64)
     true = np.empty((len(index), len(W)))
     for lo in range(0, len(W), CHUNK):
-        true[:, lo : lo + CHUNK] = wide @ W[lo : lo + CHUNK].astype(np.float64).T
-    return in_sums(problem, point, measured(X @ W.T + b, true + b, problem.y[index]))
+        true[:, lo : lo + CHUNK] = to_numpy(wide @ astype(W[lo : lo + CHUNK], np.float64).T)
+    b = astype(b, problem.rows.dtype)
+    scores, y = block @ W.T + b, problem.y[index]
+    return in_sums(problem, point, measured(scores, true + to_numpy(b), y))
 
 
 def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
     """Bounds on the errors of the sums of a pass, from those of single rows."""
     s, dtype = point.sums, np.finfo(problem.rows.dtype)
-    missed = np.maximum(point.g + 2.0 * point.own, 0.0)  # Σ |R_c|: R_c < 0 only in rows of class c
+    # Σ |R_c|: R_c < 0 only in rows of class c
+    missed = np.maximum(to_numpy(point.g) + 2.0 * to_numpy(point.own), 0.0)
     lost = float(dtype.tiny) * problem.moments.reach  # to underflow
-    turned = SIGMAS * off.share * np.sqrt(2.0 * s[RR_X]) + (off.bias + SUMS * dtype.eps) * s[R_X]
+    product, heaviest = problem.rows.product_error(), float(problem.w.max())
+    turned = SIGMAS * (off.share + product.unit) * np.sqrt(2.0 * s[RR_X])
+    turned += (off.bias + SUMS * dtype.eps + product.sums) * s[R_X]
+    lost += product.underflow * heaviest * problem.moments.reach
+    of_g = product.underflow * heaviest * len(problem.y) if point.unit else 0.0
     return Rounding(
         objective=float(SIGMAS * off.loss * np.sqrt(s[RR]) + off.bias * s[R]),
         gradient=float(turned + lost * np.sqrt(problem.n_classes)),
-        g=SIGMAS * off.share * np.sqrt(problem.w.max() * missed) + off.bias * missed,
+        g=SIGMAS * (off.share + point.unit) * np.sqrt(heaviest * missed) + off.bias * missed + of_g,
     )
 
 
@@ -97,11 +112,11 @@ def probed(problem: Multinomial) -> NDArray[np.intp]:
     return np.union1d(evenly, heavy[problem.w[heavy] > 0])
 
 
-def measured(scores: NDArray[Any], true: NDArray[np.float64], y: NDArray[np.int32]) -> Shares:
+def measured(scores: Array, true: NDArray[np.float64], y: NDArray[np.int32]) -> Shares:
     """Errors of the rows with these scores, whose true scores are `true`."""
-    if not np.abs(scores - true).max() < FIRST_ORDER:
+    if not np.abs(to_numpy(scores) - true).max() < FIRST_ORDER:
         return Shares(np.inf, np.inf, np.inf)
-    got, loss = _softmax(scores, y)
+    got, loss = _softmax(scores, y) if is_numpy(scores) else _softmax_there(scores, y)
     want, true_loss = _softmax(true, y)
     size = np.abs(want)
     seen = (size > NOTHING * size.max(axis=1, keepdims=True)) & (size > UNDERFLOWN)
@@ -110,15 +125,15 @@ def measured(scores: NDArray[Any], true: NDArray[np.float64], y: NDArray[np.int3
     off = np.divide(loss - true_loss, own, out=np.zeros(len(y)), where=own > UNDERFLOWN)
     leans = np.concatenate([off, errors[np.arange(len(y)), y]])
     bias = abs(float(leans.mean())) + 2.0 * float(leans.std()) / np.sqrt(len(leans))
-    eps = float(np.finfo(scores.dtype).eps)
+    eps = float(np.finfo(dtype_of(scores)).eps)
     share = SAFETY * max(float(np.abs(errors).max()), eps)
     return Shares(share, SAFETY * max(float(np.abs(off).max()), eps), max(bias, eps / 4))
 
 
-def shares_of_float64(problem: Multinomial, W: NDArray[Any], b: NDArray[Any]) -> Shares:
+def shares_of_float64(problem: Multinomial, W: Array, b: Array) -> Shares:
     eps = float(np.finfo(np.float64).eps)
-    longest = float(np.sqrt(np.einsum("cd,cd->c", W, W).max())) * problem.moments.longest
-    score = eps * (np.sqrt(W.shape[1]) * longest + float(np.abs(b).max()))
+    longest = float(np.sqrt(float(row_dots(W, W).max()))) * problem.moments.longest
+    score = eps * (np.sqrt(W.shape[1]) * longest + float(abs(b).max()))
     if not score < FIRST_ORDER:
         return Shares(np.inf, np.inf, np.inf)
     return Shares(2.0 * score + SOFTMAX * eps, 2.0 * score + SOFTMAX * eps, SOFTMAX * eps)
@@ -136,3 +151,15 @@ def _softmax(
         residuals(S[i : i + 1], b, one, y[i : i + 1], one, g, own, sums)
         losses[i] = sums[LOSS]
     return S.astype(np.float64), losses
+
+
+def _softmax_there(
+    scores: Array, y: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same by the kernel of a device."""
+    from ..device.softmax import softmax_residuals  # noqa: PLC0415  (needs torch)
+
+    S = scores.clone()
+    b, w = S.new_zeros(S.shape[1]), S.new_ones(len(y))
+    loss, _ = softmax_residuals(S, b, like(y, S, np.int64), w)
+    return to_numpy(S).astype(np.float64), to_numpy(loss).astype(np.float64)

@@ -8,6 +8,9 @@ Z = X U (n, r) in memory the risk costs n r C instead of n d C and does not read
 the multinomial problem of the rows z_i (multinomial.py) with weights A = V diag(theta), (C, r).  X
 is read only for the gradient G = Σ w_i (p_i - e_y) x_iᵀ, (C, d), and for X u of a new atom u.
 
+X and Z, of length n, are where the rows are: on this machine or on a device.  All else is small,
+and NumPy's.
+
 Certificate.  For q_i in the simplex, with Σ w_i (q_i - e_y) = 0 if there is an intercept, and
 G(q) = Σ w_i (q_i - e_y) x_iᵀ, Fenchel's dual of J is, with sigma_j the singular values of G(q),
 
@@ -35,9 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from ..data import Examples
+from ..arrays import Array, like, to_numpy
 from ..passes import FactoredPass
-from ..rows import DenseRows
 from . import certificate
 from .intercepts import newton_step
 from .multinomial import Multinomial, Point
@@ -69,12 +71,12 @@ def raw_intercepts(problem: Multinomial, at: Factors) -> NDArray[np.float64]:
 
     A shift common to all classes, which has no effect, is removed.
     """
-    b = at.b - at.A.astype(np.float64) @ (problem.mean @ at.U).astype(np.float64)
+    b = at.b - at.A.astype(np.float64) @ (to_numpy(problem.mean) @ at.U).astype(np.float64)
     return b - b.mean() if problem.intercept else np.zeros_like(b)
 
 
 def risk_gradient(
-    problem: Multinomial, Z: NDArray[Any], at: Factors
+    problem: Multinomial, Z: Array, at: Factors
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """G - g x̄ᵀ (C, d), the gradient of R in centred coordinates, and a_c = Σ w p (1 - p), (C,).
 
@@ -87,7 +89,7 @@ def risk_gradient(
     sums = examples.reduce(FactoredPass(AT, b, A="diagonal", U=at.U))
     G = sums.G
     if problem.intercept:
-        G -= np.outer(sums.g.astype(dtype), problem.mean)
+        G -= np.outer(sums.g.astype(dtype), to_numpy(problem.mean))
     return G, sums.a
 
 
@@ -107,22 +109,25 @@ class Costs(NamedTuple):
 
 
 def costs(
-    problem: Multinomial, Z: NDArray[Any], at: Factors, point: Point, sigma: NDArray[np.float64]
+    problem: Multinomial, Z: Array, at: Factors, point: Point, sigma: NDArray[np.float64]
 ) -> tuple[Costs, Costs]:
     """The costs at a point of the problem of the z_i, and the same if arithmetic were exact.
 
     They are infinite if nothing can be proved.
 
-    Rounding is that of scores computed from Z, which is itself a rounded product X U.
+    Rounding is that of scores computed from Z, which is itself a rounded product X U, and of the
+    products with X in the gradient.
     """
     W, b = at.W, raw_intercepts(problem, at)
     if problem.rows.dtype == np.float64:
         shares = shares_of_float64(problem, W, b)
     else:
         index = probed(problem)
-        true = problem.rows.dense(index).astype(np.float64) @ W.T.astype(np.float64) + b
-        b = b.astype(W.dtype)
-        shares = measured(Z[index] @ at.A.T + b, true, problem.y[index])
+        rows = to_numpy(problem.rows.dense(index)).astype(np.float64)
+        true = rows @ W.T.astype(np.float64) + b
+        z = Z[index]
+        scores = z @ like(at.A.T, z) + like(b.astype(W.dtype), z)
+        shares = measured(scores, true, problem.y[index])
     off = in_sums(problem, point, shares)
     G = float(np.linalg.norm(sigma))
     near = certificate.nearest(problem, point)
@@ -186,7 +191,7 @@ class Here(NamedTuple):
     exact: Costs  # the same if arithmetic were exact
 
 
-def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
+def look(problem: Multinomial, Z: Array, at: Factors) -> Here:
     """The risk at the best intercepts, and its gradient; given Z = X U, X is read once."""
     point = best_intercepts(inner_problem(problem, Z), at)
     at = at._replace(b=point.theta[:, -1].astype(np.float64))
@@ -196,9 +201,9 @@ def look(problem: Multinomial, Z: NDArray[Any], at: Factors) -> Here:
     return Here(at, point.objective, G, sigma, a, cost, exact)
 
 
-def inner_problem(of: Multinomial, Z: NDArray[Any]) -> Multinomial:
+def inner_problem(of: Multinomial, Z: Array) -> Multinomial:
     """The multinomial problem of the rows z_i."""
-    inner = Multinomial(Examples(DenseRows(Z), of.y, of.w), of.n_classes, of.intercept)
+    inner = Multinomial(of.examples.beside(Z), of.n_classes, of.intercept, home=True)
     inner.examples.columns["sizes"] = of.sizes  # rounding depends on the rows x_i
     return inner
 

@@ -15,6 +15,7 @@
     parts()          all rows by such parts, read ahead
     each_block       calls a function on every block, on all cores (threads.py)
     each_class       runs work that reads these rows for many classes, where they are
+    each_row         calls a function of rows that gives something for each, where they are
     matmat, rmatmat  X B and Xᵀ G by row blocks, so that X is never widened or copied as a whole
 
 A kernel reads what `take` returned through `dot(X, i, w)` and `axpy(X, a, i, w)` (kernel.py).
@@ -26,11 +27,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array
 from . import threads
 from .ahead import each_part_read
 from .block import Bad, Block
@@ -84,6 +86,17 @@ class ClassWork(Protocol):
     def run(self, rows: "Rows") -> None:
         """Do it here, on all cores."""
 
+    def run_on_device(self, Z: Array) -> None:
+        """Do it where the tensor Z is, which holds all rows."""
+
+
+class ProductError(NamedTuple):
+    """Errors of Rᵀ X beyond those of a few blocks of rows in the dtype of the arithmetic."""
+
+    unit: float = 0.0  # each entry R is rounded by this share of it,
+    underflow: float = 0.0  # and by this share of the largest weight;
+    sums: float = 0.0  # the sums are off by this share of Σ ‖R_i‖ ‖x_i‖
+
 
 class Rows(ABC):
     """A matrix of n rows and d columns that is only ever read by rows or by blocks of rows."""
@@ -102,6 +115,10 @@ class Rows(ABC):
     @abstractmethod
     def part(self, lo: int, hi: int) -> "Rows":
         """Rows lo..hi as a store of their own, read from their file if they are in one."""
+
+    def to_send(self, lo: int, hi: int) -> NDArray[Any]:
+        """Rows lo..hi as an array to send: in half precision if they are stored so."""
+        return self.block(lo, hi).toarray()
 
     def select(self, index: NDArray[np.intp]) -> Block:
         """The rows `index`, in the form that `block` returns."""
@@ -128,6 +145,22 @@ class Rows(ABC):
     def widened(self) -> "Rows":
         """The same rows, computed in float64."""
         return self if self.dtype == np.float64 else WidenedRows(self)
+
+    def placed(self, values: NDArray[Any]) -> Array:
+        """`values` where the rows are computed with: a solver's arrays are made like them."""
+        return values
+
+    def rounded(self, theta: Array) -> Array:
+        """theta [W, b] as products with these rows use it: not changed, except by halves."""
+        return theta
+
+    def rounded_factor(self, B: Array) -> Array:
+        """B (d, m) as the product X B uses it."""
+        return B
+
+    def product_error(self) -> ProductError:
+        """What a product with residuals loses."""
+        return ProductError()
 
     def where(self, i: int) -> str:
         """Where row i comes from, for messages."""
@@ -201,6 +234,10 @@ class Rows(ABC):
     def each_class(self, work: ClassWork) -> None:
         """Run work that reads these rows for many classes."""
         work.run(self)
+
+    def each_row(self, function: Callable[["Rows"], NDArray[Any]]) -> NDArray[Any]:
+        """function(rows), which has an entry for each row that depends on no other row."""
+        return function(self)
 
     def first_bad(self) -> Bad | None:
         """Row, column and value of the first NaN or infinity; None if there is none."""

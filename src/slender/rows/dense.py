@@ -78,6 +78,9 @@ class DenseRows(PagedRows):
     def block(self, lo: int, hi: int) -> DenseBlock:
         return DenseBlock(self._widened(self.X[lo:hi]))
 
+    def to_send(self, lo: int, hi: int) -> NDArray[Any]:
+        return self.X[lo:hi] if self.X.dtype == np.float16 else self._widened(self.X[lo:hi])
+
     def gather(self, index: NDArray[np.intp]) -> DenseBlock:
         return DenseBlock(self._widened(self.X[index]))
 

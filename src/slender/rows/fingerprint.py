@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import to_numpy
 from .base import Rows
 
 SAMPLED = 512
@@ -18,7 +19,7 @@ def fingerprint(rows: Rows) -> str:
     """Equal for equal rows, on the same machine, wherever and in whatever format they are."""
     n = rows.shape[0]
     index = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
-    return digest(rows.sqnorms(), rows.dense(index))
+    return digest(to_numpy(rows.sqnorms()), to_numpy(rows.dense(index)))
 
 
 def digest(*arrays: Any) -> str:

@@ -29,6 +29,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, is_numpy
 from .ahead import PART_BYTES, Cut, Readable, reading
 from .blas import one_blas_thread, start_thread
 from .block import Block
@@ -163,8 +164,10 @@ def even_parts(costs: NDArray[Any], parts: int) -> list[Cut]:
     return [(lo, hi) for lo, hi in pairwise(edges) if lo < hi]
 
 
-def matmul(A: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
-    """A B on all cores by our own threads, each with some rows of A."""
+def matmul(A: Array, B: Array) -> Array:
+    """A B on all cores by our own threads, each with some rows of A; of tensors, where they are."""
+    if not is_numpy(A):
+        return A @ B
     m, n = len(A), B.shape[1]
     workers = min(num_threads(), m)
     if workers < 2 or m * n * A.shape[1] < WORTH_A_THREAD:

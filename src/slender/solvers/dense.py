@@ -9,13 +9,12 @@ z = Bᵀ(x - x̄), with B an orthonormal basis of the span of the rows (or B = I
 Outside the span the gradient is lam W, and Newton's step is -W.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.special import softmax
 
+from ..arrays import Array, like, to_numpy
 from ..problem import Multinomial, Point
 
 UNKNOWNS = 1500  # rows of H, at most: 18 MB, and a tenth of a second to factor
@@ -29,7 +28,7 @@ class DenseNewton:
 
     def __init__(self, problem: Multinomial) -> None:
         active = np.flatnonzero(problem.w)
-        X = problem.rows.dense(active) - problem.mean
+        X = to_numpy(problem.rows.dense(active) - problem.mean)
         self.w, self.intercept = problem.w[active], problem.intercept
         self.basis = None
         if X.shape[1] > X.shape[0]:
@@ -45,15 +44,16 @@ class DenseNewton:
         C, r = problem.n_classes, min(n, d) + 1
         return C * r <= UNKNOWNS and C * C * n * r * r <= WORK and n * d <= CELLS
 
-    def direction(self, point: Point) -> NDArray[Any]:
+    def direction(self, point: Point) -> Array:
         """-H⁻¹ ∇P, (C, d + 1)."""
-        W, G = point.theta[:, :-1], point.gradient[:, :-1]
+        theta, gradient = to_numpy(point.theta), to_numpy(point.gradient)
+        W, G = theta[:, :-1], gradient[:, :-1]
         within, slope = (W, G) if self.basis is None else (W @ self.basis, G @ self.basis)
         if self.intercept:
-            within = np.column_stack([within, point.theta[:, -1]])
-            slope = np.column_stack([slope, point.g])
+            within = np.column_stack([within, theta[:, -1]])
+            slope = np.column_stack([slope, to_numpy(point.g)])
         step = -self._solve(softmax(self.Z @ within.T, axis=1), slope, point.lam)
-        D = np.zeros_like(point.gradient)
+        D = np.zeros_like(gradient)
         r = step.shape[1] - self.intercept
         if self.basis is None:
             D[:, :-1] = step[:, :r]
@@ -62,7 +62,7 @@ class DenseNewton:
             D[:, :-1] = step[:, :r] @ self.basis.T - outside
         if self.intercept:
             D[:, -1] = step[:, -1] - step[:, -1].mean()
-        return D
+        return like(D, point.gradient, D.dtype)
 
     def _solve(
         self, P: NDArray[np.float64], slope: NDArray[np.float64], lam: float

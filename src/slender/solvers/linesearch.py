@@ -19,8 +19,8 @@ softmax restricted to them:
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, astype, dtype_of, is_numpy, namespace, zeros
 from ..kernels import kernel
 from ..passes.exponential import exp
 from ..passes.residuals import FAST
@@ -43,9 +43,9 @@ FAR = 2.0  # contenders have the largest scores at t = 0 or at this t
 class Line(NamedTuple):
     """Rows along a direction: the scores and D x of some classes, and of all others together."""
 
-    s: NDArray[Any]  # (m, K)
-    d: NDArray[Any]  # (m, K)
-    rest: NDArray[Any]  # (m, 3) ln Σ exp s, mean and variance of d; (0, 3) if there are no others
+    s: Array  # (m, K)
+    d: Array  # (m, K)
+    rest: Array  # (m, 3) ln Σ exp s, mean and variance of d; (0, 3) if there are no others
 
 
 def draw(problem: Multinomial, rng: np.random.Generator) -> "LineSample":
@@ -63,30 +63,30 @@ def draw(problem: Multinomial, rng: np.random.Generator) -> "LineSample":
 class LineSample:
     """A sample of centred rows with their scores at the current theta."""
 
-    def __init__(self, X: NDArray[Any], w: NDArray[Any]) -> None:
+    def __init__(self, X: Array, w: Array) -> None:
         self.X, self.w = X, w  # (m, d), (m,)
 
     def astype(self, dtype: Any) -> "LineSample":
         """The same rows in another dtype; their scores must be computed again by `move_to`."""
-        return type(self)(self.X.astype(dtype), self.w.astype(dtype))
+        return type(self)(astype(self.X, dtype), astype(self.w, dtype))
 
-    def move_to(self, theta: NDArray[Any]) -> None:
+    def move_to(self, theta: Array) -> None:
         """Compute the scores at theta."""
         self.scores = self._products(theta)
 
     def move(self, line: Line, t: float) -> None:
         """Update the scores to theta + t D."""
-        self.scores += self.scores.dtype.type(t) * line.d
+        self.scores += float(t) * line.d
 
-    def shift(self, tau: NDArray[Any]) -> None:
+    def shift(self, tau: Array) -> None:
         """Update the scores after tau was added to the intercepts."""
         self.scores += tau
 
-    def along(self, theta: NDArray[Any], D: NDArray[Any]) -> Line:
+    def along(self, theta: Array, D: Array) -> Line:
         """The rows along D, from the current theta."""
-        return Line(self.scores, self._products(D), np.empty((0, 3), D.dtype))
+        return Line(self.scores, self._products(D), zeros((0, 3), D, dtype_of(D)))
 
-    def _products(self, D: NDArray[Any], rows: slice = slice(None)) -> NDArray[Any]:
+    def _products(self, D: Array, rows: slice = slice(None)) -> Array:
         step = matmul(self.X[rows], D[:, :-1].T)
         step += D[:, -1]
         return step
@@ -118,24 +118,26 @@ class LineSample:
 class ContenderSample(LineSample):
     """A sample whose scores are computed for every direction and not stored."""
 
-    def move_to(self, theta: NDArray[Any]) -> None:
+    def move_to(self, theta: Array) -> None:
         pass
 
     def move(self, line: Line, t: float) -> None:
         pass
 
-    def shift(self, tau: NDArray[Any]) -> None:
+    def shift(self, tau: Array) -> None:
         pass
 
-    def along(self, theta: NDArray[Any], D: NDArray[Any]) -> Line:
-        m, dtype = len(self.X), self.X.dtype
-        s, d = np.empty((m, CONTENDERS), dtype), np.empty((m, CONTENDERS), dtype)
-        line = Line(s, d, np.empty((m, 3), dtype))
+    def along(self, theta: Array, D: Array) -> Line:
+        m, dtype = len(self.X), dtype_of(self.X)
+        line = Line(*(zeros((m, columns), D, dtype) for columns in (CONTENDERS, CONTENDERS, 3)))
         step = max(1, BYTES // (2 * len(D) * dtype.itemsize))
         for start in range(0, m, step):
             rows = slice(start, start + step)
             S, T = self._products(theta, rows), self._products(D, rows)
             mine = Line(*(part[rows] for part in line))
+            if not is_numpy(S):
+                contend_there(S, T, mine)
+                continue
 
             def part(lo: int, hi: int, S: Any = S, T: Any = T, mine: Line = mine) -> None:
                 contend(lo, hi, S, T, mine)
@@ -176,9 +178,45 @@ def contend(lo, hi, S, T, line):  # type: ignore[no-untyped-def]
         line.rest[i, 2] = max(0.0, second / mass - first * first)
 
 
-@kernel(fastmath=FAST)
-def moments(line, w, t):  # type: ignore[no-untyped-def]
+def contend_there(S: Array, T: Array, line: Line) -> None:
+    """The same for all rows of a block on a device."""
+    xp = namespace(S)
+    _, best = xp.maximum(S, S + FAR * T).topk(line.s.shape[1], dim=1)
+    line.s[:], line.d[:] = S.gather(1, best), T.gather(1, best)
+    others = S.scatter(1, best, -np.inf)
+    mass = others.logsumexp(1)
+    p = (others - mass[:, None]).exp()
+    mean = (p * T).sum(1)
+    line.rest[:] = xp.stack([mass, mean, (p * T * T).sum(1).sub(mean**2).clamp_min(0.0)], axis=1)
+
+
+def moments(line: Line, w: Array, t: float) -> tuple[float, float]:
     """Σ w E_p[d] and Σ w Var_p[d] with p = softmax(s + t d), over the rows."""
+    return moments_here(line, w, t) if is_numpy(w) else moments_there(line, w, t)
+
+
+def moments_there(line: Line, w: Array, t: float) -> tuple[float, float]:
+    """On a device: all other classes together are one more column, which varies in itself."""
+    xp = namespace(w)
+    s, d, within = line.s + t * line.d, line.d, None
+    if len(line.rest):
+        mass, mean, variance = line.rest.T
+        s = xp.concat([s, (mass + t * mean + 0.5 * t * t * variance)[:, None]], axis=1)
+        d = xp.concat([d, (mean + t * variance)[:, None]], axis=1)
+        within = variance
+    p = s.softmax(1)
+    first = (p * d).sum(1)
+    second = (p * (d - first[:, None]) ** 2).sum(1)
+    if within is not None:
+        second = second + p[:, -1] * within
+    found = xp.stack([(w * first).sum(dtype=xp.float64), (w * second).sum(dtype=xp.float64)])
+    total_mean, total_variance = found.tolist()
+    return total_mean, total_variance
+
+
+@kernel(fastmath=FAST)
+def moments_here(line, w, t):  # type: ignore[no-untyped-def]
+    """On this machine's cores."""
     S, D, rest = line.s, line.d, line.rest
     t = S.dtype.type(t)
     half, zero = S.dtype.type(0.5), S.dtype.type(0)

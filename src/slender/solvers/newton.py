@@ -22,13 +22,14 @@ float64, with rows widened block by block; `settle` rounds the final weights to 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, astype, copy, dot, dtype_of, like, to_numpy
 from ..curvature.classwise import Blocks, Classwise, Inverse
 from ..curvature.doubtful import Correction, DoubtfulRows, Gram
+from ..curvature.doubtful_tensors import Batch, BatchedCorrection, BatchedGram
 from ..data.examples import Readings
 from ..passes.doubts import Doubts
 from ..problem import Multinomial, Point
@@ -56,7 +57,7 @@ from .quasinewton import (
     narrow,
     residuals_of,
 )
-from .secant_pairs import SecantPairs, dot
+from .secant_pairs import SecantPairs
 
 MEMORY = 10
 # Steps after which a fit in float32 continues in float64: one that takes so many suffers from
@@ -80,7 +81,7 @@ class Newton(Solver[NewtonState]):
     problem: Multinomial
     lam: float
     tol: float
-    start: NDArray[Any] | None = None
+    start: Array | None = None
     curvature: Classwise | None = None
     pairs: SecantPairs | None = None
 
@@ -98,6 +99,9 @@ class Newton(Solver[NewtonState]):
         DoubtfulRows,
         Gram,
         Correction,
+        BatchedGram,
+        Batch,
+        BatchedCorrection,
         ClassMatrix,
         ClassSample,
         ClassDiagonal,
@@ -109,7 +113,7 @@ class Newton(Solver[NewtonState]):
     def init(self, rng: np.random.Generator) -> NewtonState:
         problem, dtype = self.problem, self.problem.rows.dtype
         sample, curvature = draw(problem, rng), self.curvature
-        if curvature is None or curvature.P.dtype != dtype:
+        if curvature is None or dtype_of(curvature.P) != dtype:
             curvature = Classwise.of_problem(problem, rng)
         pairs = SecantPairs(MEMORY, dtype)
         if self.pairs is not None and self.pairs.dtype == dtype:
@@ -149,7 +153,8 @@ class Newton(Solver[NewtonState]):
         return self.record(state)
 
     def solution(self, state: NewtonState) -> Linear:
-        return one_row(*self.model(state))
+        W, b = self.model(state)
+        return one_row(to_numpy(W), to_numpy(b))
 
     def record(self, state: NewtonState) -> Record:
         passes = float(self.problem.passes - state.first)
@@ -162,48 +167,49 @@ class Newton(Solver[NewtonState]):
     # -- float32 or float64 ----------------------------------------------------------------------
 
     def at_work(self, state: NewtonState) -> Multinomial:
-        """The problem in the dtype in which the fit currently computes."""
-        return self.problem.widened() if state.wide else self.problem
+        """The problem in the arithmetic in which the fit currently computes."""
+        problem = self.problem
+        for _ in range(state.wide):
+            problem = problem.widened()
+        return problem
 
     def _patient(self, state: NewtonState) -> bool:
         """Has the fit made too few steps for rounding to be the cause of slow progress?"""
         return state.steps <= (MANY if DenseNewton.suits(self.problem) else PATIENCE)
 
     def widen(self, state: NewtonState, better: bool = False) -> None:
-        """Continue in float64, from the same theta or with better intercepts: one pass.
+        """Continue in a finer arithmetic, from the same theta or with better intercepts: one pass.
 
-        A second pass is needed if those intercepts raise the objective.
+        That is float64, except that halves have more pieces first.  A second pass is needed if
+        those intercepts raise the objective.
         """
         before = state.here
         theta = self._newton_intercepts(state) if better else before.theta
-        state.wide = True
-        state.sample = state.sample.astype(np.float64)
-        state.pairs = SecantPairs(MEMORY, np.dtype(np.float64))
-        state.doubtful, state.blocks, state.age = None, None, 0
+        state.wide += 1
+        problem = self.at_work(state)
+        dtype = problem.rows.dtype
+        if dtype != state.pairs.dtype:
+            state.sample = state.sample.astype(dtype)
+            state.pairs = SecantPairs(MEMORY, dtype)
+            state.doubtful, state.blocks, state.age = None, None, 0
         dual, steps = state.dual, state.steps  # a bound holds in any dtype
-        begin(
-            self.at_work(state), state, theta.astype(np.float64), before.lam, before.A is not None
-        )
+        begin(problem, state, astype(theta, dtype), before.lam, before.A is not None)
         if better and state.objective > before.objective * (1.0 + WORSE):
-            begin(
-                self.at_work(state), state, before.theta.astype(np.float64), before.lam, second=True
-            )
+            begin(problem, state, astype(before.theta, dtype), before.lam, second=True)
         state.dual, state.steps = dual, steps
 
     def settled(self, state: NewtonState) -> bool:
         """Can the caller's dtype represent the weights exactly?"""
-        return not state.wide
+        return bool(self.at_work(state).rows.dtype == self.problem.rows.dtype)
 
-    def model(self, state: NewtonState) -> tuple[NDArray[Any], NDArray[Any]]:
+    def model(self, state: NewtonState) -> tuple[Array, Array]:
         """(W, b) for raw features, one row per class, in the caller's dtype."""
         W, b = self.at_work(state).model(state.here.theta)
-        if state.wide and len(b) == 2:  # the model keeps their difference: make it exact
-            W, b = (
-                np.array([-0.5, 0.5])[:, None] * (W[1] - W[0]),
-                np.array([-0.5, 0.5]) * (b[1] - b[0]),
-            )
+        if not self.settled(state) and len(b) == 2:  # the model keeps their difference: exactly
+            half = like([-0.5, 0.5], W, np.float64)
+            W, b = half[:, None] * (W[1] - W[0]), half * (b[1] - b[0])
         dtype = self.problem.rows.dtype
-        return W.astype(dtype, copy=False), b.astype(dtype, copy=False)
+        return astype(W, dtype), astype(b, dtype)
 
     def settle(self, state: NewtonState, hurry: bool = False) -> None:
         """Round weights and intercepts to the caller's dtype, and bound the gap there."""
@@ -220,7 +226,7 @@ class Newton(Solver[NewtonState]):
         state.point, state.proved = problem.at(theta, self.lam, second=True), np.inf
         self.prove(state)
 
-    def _rise(self, state: NewtonState, change: NDArray[Any]) -> float:
+    def _rise(self, state: NewtonState, change: Array) -> float:
         """The most that the objective can rise: ‖diag p - p pᵀ‖ <= 1/2 bounds its curvature."""
         L = self.lam + 0.5 * (self.problem.trace + self.problem.total)
         return float(max(0.0, dot(state.here.gradient, change)) + 0.5 * L * dot(change, change))
@@ -282,9 +288,9 @@ class Newton(Solver[NewtonState]):
         state.sample.move_to(state.here.theta)
         return False
 
-    def _newton_intercepts(self, state: NewtonState) -> NDArray[Any]:
+    def _newton_intercepts(self, state: NewtonState) -> Array:
         """theta after Newton steps of the intercepts alone."""
-        theta, A, g = state.here.theta.copy(), state.here.A, state.here.g
+        theta, A, g = copy(state.here.theta), state.here.A, state.here.g
         if A is None:
             A, _ = curvature(self.at_work(state), state).classes(
                 theta, SURE * residuals_of(state.here)
@@ -292,7 +298,7 @@ class Newton(Solver[NewtonState]):
         for again in range(1 if self.problem.n_classes <= DENSE else DIAGONAL_STEPS):
             if again:
                 g, A = self.at_work(state).classes_at(theta)
-            tau = -newton_step(A, g).astype(theta.dtype)
+            tau = -astype(newton_step(A, g), dtype_of(theta))
             theta[:, -1] += tau
             state.sample.shift(tau)
         return theta

@@ -14,7 +14,7 @@ the trace, the one generator of a fit, the count of readings of the rows.  A gen
 already: a new one would not be that of the fit.
 
 Arrays keep their memory order (C or Fortran), because BLAS may round the products of the other one
-differently.
+differently.  A tensor is packed as an array with the name of its device, where it is put again.
 """
 
 from collections.abc import Iterable
@@ -24,6 +24,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..arrays import is_tensor, to_numpy
 
 Arrays = dict[str, NDArray[Any]]
 Kinds = Iterable[type]
@@ -74,6 +76,8 @@ class _Packer:
             return {"dict": [[self.node(key), self.node(value)] for key, value in of.items()]}
         if isinstance(of, np.ndarray):
             return self._array(np.asarray(of))
+        if is_tensor(of):
+            return {"tensor": str(of.device), "of": self._array(to_numpy(of))}
         if isinstance(of, np.random.Generator):
             return {"generator": self.node(of.bit_generator.state)}
         if type(of) in self.names:
@@ -141,6 +145,11 @@ class _Reader:
         array = self.arrays[node["array"]]
         return array.T if node["turned"] else array
 
+    def _tensor(self, node: dict[str, Any], fresh: Any) -> Any:
+        import torch  # noqa: PLC0415  (a fit on a device has it)
+
+        return torch.as_tensor(self._array(node["of"], None), device=node["tensor"])
+
     def _generator(self, node: dict[str, Any], fresh: Any) -> np.random.Generator:
         if not isinstance(fresh, np.random.Generator):
             raise TypeError("a state must hold the generator of its fit from the start")
@@ -163,6 +172,7 @@ class _Reader:
         "list": _list,
         "dict": _dict,
         "array": _array,
+        "tensor": _tensor,
         "generator": _generator,
         "is": _object,
     }

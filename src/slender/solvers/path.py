@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, to_numpy
 from ..data import Examples
 from ..data.examples import Readings
 from ..problem import Multinomial
@@ -243,7 +244,7 @@ class NewtonFold(Fold):
         lam = self.problem.lam_of(penalties["C"])
         return NewtonAlong(self.problem, lam, self.tol, error=walk.error)
 
-    def model(self, walk: Walk) -> tuple[NDArray[Any], NDArray[Any]]:
+    def model(self, walk: Walk) -> tuple[Array, Array]:
         """(W, b), one row per class, for the rows as they are fitted."""
         return Newton(self.problem, walk.state.lam, self.tol).model(walk.state)
 
@@ -253,7 +254,8 @@ class NewtonFold(Fold):
         return figures
 
     def solution(self, walk: Walk) -> Linear:
-        coef, intercept = one_row(*self.model(walk))
+        W, b = self.model(walk)
+        coef, intercept = one_row(to_numpy(W), to_numpy(b))
         return Linear(coef if self.columns is None else coef * self.columns, intercept)
 
 

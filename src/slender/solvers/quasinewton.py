@@ -6,11 +6,10 @@ diagonal.  Doubtful rows are defined in curvature/doubtful.py.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, dot, dtype_of, namespace
 from ..curvature.classwise import Blocks, Classwise, Inverse
 from ..curvature.doubtful import DoubtfulRows, rows_of, wanted
 from ..data.examples import Readings
@@ -18,7 +17,7 @@ from ..problem import Multinomial, Point
 from ..problem.certificate import hopeful
 from .dense import DenseNewton
 from .linesearch import LineSample
-from .secant_pairs import SecantPairs, dot
+from .secant_pairs import SecantPairs
 
 REFRESH = 7  # steps with the same blocks; rows that are doubtful at first do not stay so
 SOONER = 3  # steps with the first blocks of a fit that starts from the weights of another
@@ -36,14 +35,14 @@ class NewtonState:
     """The current point of a fit, its curvature, and a bound on the distance from the optimum."""
 
     rng: np.random.Generator
-    theta: NDArray[Any]  # where the fit starts
+    theta: Array  # where the fit starts
     sample: LineSample
     pairs: SecantPairs
     curvature: Classwise
     first: float  # number of passes before this fit
     read: Readings  # number of passes so far; the problem's own
     point: Point | None = None  # the last one evaluated
-    wide: bool = False  # has a fit of float32 rows switched to float64?
+    wide: int = 0  # how often has the fit switched to a finer arithmetic?
     age: int = 0  # steps counted for REFRESH
     doubtful: DoubtfulRows | None = None
     blocks: Blocks | None = None
@@ -79,11 +78,11 @@ class NewtonState:
 
 
 def begin(
-    problem: Multinomial, state: NewtonState, theta: NDArray[Any], lam: float, second: bool = False
+    problem: Multinomial, state: NewtonState, theta: Array, lam: float, second: bool = False
 ) -> None:
     """Evaluate theta and start there: one pass."""
     state.sample.move_to(theta)
-    if theta[:, :-1].any():  # it comes from a fit: doubtful rows found soon will stay so
+    if bool(theta[:, :-1].any()):  # it comes from a fit: doubtful rows found soon will stay so
         state.age = REFRESH - SOONER
     enter(state, problem.at(theta, lam, second))
 
@@ -114,7 +113,7 @@ def descend(problem: Multinomial, state: NewtonState, tol: float) -> None:
     state.stalled = True
 
 
-def directions(problem: Multinomial, state: NewtonState) -> Iterator[NDArray[Any]]:
+def directions(problem: Multinomial, state: NewtonState) -> Iterator[Array]:
     """Directions to try, one after another: L-BFGS, then simpler ones.
 
     In a small problem that has taken many steps, the first is that of the full Hessian.
@@ -137,7 +136,7 @@ def directions(problem: Multinomial, state: NewtonState) -> Iterator[NDArray[Any
 def curvature(problem: Multinomial, state: NewtonState) -> Classwise:
     """The curvature in the dtype of the fit; after widening, computed again when first needed."""
     dtype = problem.rows.dtype
-    if state.curvature.P.dtype != dtype:
+    if dtype_of(state.curvature.P) != dtype:
         state.curvature = state.curvature.astype(dtype, state.rng)
     return state.curvature
 
@@ -156,7 +155,7 @@ def inverse(problem: Multinomial, state: NewtonState, anew: bool = False) -> Inv
     return state.H0
 
 
-def move_along(problem: Multinomial, state: NewtonState, D: NDArray[Any], near: bool) -> bool:
+def move_along(problem: Multinomial, state: NewtonState, D: Array, near: bool) -> bool:
     """Make the step of the line search along D; False if there is none."""
     point = state.here
     with np.errstate(over="ignore", invalid="ignore"):
@@ -174,17 +173,17 @@ def move_along(problem: Multinomial, state: NewtonState, D: NDArray[Any], near: 
 
 
 def line_search(
-    problem: Multinomial, state: NewtonState, D: NDArray[Any], slope: float, t: float, near: bool
+    problem: Multinomial, state: NewtonState, D: Array, slope: float, t: float, near: bool
 ) -> tuple[float, Point | None]:
     """The first t that decreases the objective enough, starting with the sample's estimate."""
     point = state.here
-    noise = NOISE[D.dtype.char] * abs(point.objective)
+    noise = NOISE[problem.rows.dtype.char] * abs(point.objective)
     due = state.age % REFRESH == 0
     doubts = wanted(problem, inverse(problem, state).A.diagonal) if due else None
     for trials in range(TRIALS):
         if trials and -t * slope < noise:
             break  # the possible gain is smaller than rounding errors
-        theta = point.theta + D.dtype.type(t) * D
+        theta = point.theta + float(t) * D
         trial = problem.at(theta, state.lam, near and problem.intercept, doubts)
         new_slope = dot(trial.gradient, D)
         change = trial.objective - point.objective
@@ -200,7 +199,7 @@ def line_search(
 def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
     before = state.here
     state.decrease = before.objective - trial.objective
-    least = STILL * NOISE[trial.theta.dtype.char] * trial.objective
+    least = STILL * NOISE[problem.rows.dtype.char] * trial.objective
     if trial.objective < state.lowest - least:
         state.lowest, state.still = trial.objective, 0
     else:
@@ -212,6 +211,6 @@ def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
         state.doubtful, state.blocks = rows_of(problem, trial.doubts), None
 
 
-def residuals_of(point: Point) -> NDArray[np.float64]:
+def residuals_of(point: Point) -> Array:
     """Σ |w (p - e_y)| of each class, an upper bound on its curvature Σ w p (1 - p)."""
-    return np.maximum(point.g + 2.0 * point.own, 0.0)
+    return namespace(point.g).clip(point.g + 2.0 * point.own, 0.0, None)

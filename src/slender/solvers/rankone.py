@@ -10,6 +10,8 @@
 until the duality gap is small enough (problem/tracenorm.py), or (C1) and (C2) hold at epsilon.
 Once Z = X B is known for a basis B of the u_j, steps 3 to 6 do not read X.
 
+X and Z, of length n, may be tensors on a device.  The rest is small and stays on this machine.
+
 `pairs=1, turn=False` is the paper's algorithm: steps 1 to 4, with (8) solved each time (its
 "regular basis").  The list of atoms is then kept from step to step, as (8) requires.  Step 6
 computes the singular triplets of W only for the objective and the proof, and removes no atom from
@@ -37,6 +39,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, like, namespace, to_numpy, zeros
 from ..curvature.classwise import Classwise
 from ..data.examples import Readings
 from ..krylov import SingularVectors, orthonormal, top_singular_vectors
@@ -74,7 +77,7 @@ class RankOneState:
     here: Here
     atoms: Atoms  # of the next step
     basis: NDArray[Any]  # (d, s), orthonormal; spans the u of the atoms, and more during a step
-    Z: NDArray[Any]  # (n, s) X basis
+    Z: Array  # (n, s) X basis, where the rows are
     length: float  # of a step along new atoms
     curvature: Classwise | None  # of the rows; if None, atoms do not turn
     found: SingularVectors | None = None
@@ -82,6 +85,7 @@ class RankOneState:
     dual: float = 0.0  # the best lower bound on the optimum so far
     idle: int = 0  # number of steps in a row that gained nothing
     stretch: bool = False  # can these atoms be adapted to the last change of penalties?
+    fine: bool = False  # do gradients need more than one product with rows in half precision?
 
     @property
     def stalled(self) -> bool:
@@ -131,8 +135,8 @@ class RankOne(Solver[RankOneState]):
             curvature = self.curvature or Classwise.of_problem(problem, rng)
         if start is None:
             empty = np.zeros((d, 0), dtype), np.zeros(0), np.zeros((C, 0), dtype)
-            start = Factors(*empty, problem.start()[:, -1].astype(np.float64))
-        Z = np.zeros((problem.rows.shape[0], 0), dtype)
+            start = Factors(*empty, to_numpy(problem.start()[:, -1]).astype(np.float64))
+        Z = zeros((problem.rows.shape[0], 0), problem.sizes, dtype)
         if len(start.theta):
             Z = self.problem.examples.times(start.U)
         # the curvature of R is at most half the rows' mean square
@@ -206,15 +210,26 @@ class RankOne(Solver[RankOneState]):
         penalties = self.lambda1, self.lambda2
         return duality_gap(here.risk, here.at, inner, here.sigma, *penalties, cost)
 
-    def _prove_widely(self, state: RankOneState, goal: float) -> None:
-        """The same proof in float64, if only rounding prevents it in float32; reads X twice."""
-        if state.Z.dtype == np.float64 or not self._gap_of(state.here, state.here.exact) <= goal:
-            return
-        at, wide = state.here.at, self.problem.widened()
-        U, V = at.U.astype(np.float64), at.V.astype(np.float64)
-        here = look(wide, wide.examples.times(U), Factors(U, at.theta, V, at.b))
-        proved = self._objective_of(here) - self._gap_of(here, here.cost)
-        state.dual = max(state.dual, proved - state.here.cost.own)
+    def _prove_widely(self, state: RankOneState, Z: Array, goal: float) -> None:
+        """The same proof in finer arithmetic, while only rounding prevents it; Z = X U.
+
+        That is float64, which reads X twice; halves have more pieces first, which reads it once.
+        """
+        here, problem = state.here, self.at_work(state)
+        while problem.rows.dtype != np.float64 and self.gap(state) > goal:
+            if not (state.stalled or self._gap_of(here, here.exact) <= goal):
+                return
+            at, problem, before = here.at, problem.widened(), problem.rows.dtype
+            dtype = problem.rows.dtype
+            at = at._replace(U=at.U.astype(dtype), V=at.V.astype(dtype))
+            Z = Z if dtype == before else problem.examples.times(at.U)
+            here = look(problem, Z, at)
+            proved = self._objective_of(here) - self._gap_of(here, here.cost)
+            state.dual = max(state.dual, proved - state.here.cost.own)
+
+    def at_work(self, state: RankOneState) -> Multinomial:
+        """The problem in the arithmetic in which gradients are computed."""
+        return self.problem.widened() if state.fine else self.problem
 
     def _downhill(self, state: RankOneState) -> NDArray[Any]:
         """-∇R~, (C, d)."""
@@ -290,20 +305,24 @@ class RankOne(Solver[RankOneState]):
         allowed = SLIGHT * self.tol * self.objective(state) if self.epsilon is None else 0.0
         V, theta, Mt = subspace.triplets(A, b, self.objective(state), allowed)
         turn = np.ascontiguousarray(Mt.T, state.basis.dtype)
-        U, Z = state.basis @ turn, state.Z @ turn
+        U, Z = state.basis @ turn, state.Z @ like(turn, state.Z)
         at = Factors(U, theta, V.astype(state.basis.dtype), b)
         if atoms is None:
             state.atoms, state.basis, state.Z = as_atoms(at), U, Z
         else:
             self._go_on_with(state, atoms)
-        state.here = look(self.problem, Z, at)
+        state.here = look(self.at_work(state), Z, at)
         self._prove(state)
         goal = self.tol * self.objective(state)
         if self.epsilon is None and self.gap(state) > goal:
-            self._prove_widely(state, goal)
-        noise = NOISE[state.Z.dtype.char] * abs(before)
+            self._prove_widely(state, Z, goal)
+        noise = NOISE[self.problem.rows.dtype.char] * abs(before)
         gained = max(before - self.surrogate(state), state.dual - dual)
         state.idle = 0 if gained > noise else state.idle + 1
+        if state.idle and not state.fine and self.problem.halved:
+            state.fine, state.idle = True, 0
+        if state.stalled and self.epsilon is None:
+            self._prove_widely(state, Z, goal)
 
     def _go_on_with(self, state: RankOneState, atoms: Atoms) -> None:
         """Keep the atoms that have a weight, in a basis no larger than they need."""
@@ -311,7 +330,7 @@ class RankOne(Solver[RankOneState]):
         M, V, theta = atoms.M[:, kept], atoms.V[:, kept], atoms.theta[kept]
         if M.shape[1] < M.shape[0]:
             Q, M = np.linalg.qr(M)
-            state.basis, state.Z = state.basis @ Q, state.Z @ Q
+            state.basis, state.Z = state.basis @ Q, state.Z @ like(Q, state.Z)
         state.atoms = Atoms(M, V, theta)
 
     def _pairs(self, state: RankOneState, N: NDArray[Any]) -> SingularVectors:
@@ -337,7 +356,8 @@ class RankOne(Solver[RankOneState]):
         directions = beside(wanted, state.basis)
         if directions.shape[1]:
             state.basis = np.hstack([state.basis, directions])
-            state.Z = np.hstack([state.Z, self.problem.examples.times(directions)])
+            more = self.problem.examples.times(directions)
+            state.Z = namespace(more).concat([state.Z, more], axis=1)
         M = np.zeros((state.basis.shape[1], r + k), state.basis.dtype)
         M[:s, :r] = atoms.M
         M[:, r:] = state.basis.T @ new.U
@@ -351,7 +371,8 @@ class RankOne(Solver[RankOneState]):
         residual = N.T @ at.V - dtype.type(self.lambda1) * at.U
         c = state.here.a @ at.V.astype(np.float64) ** 2
         ridge = self.lambda1 / at.theta + 2.0 * self.lambda2
-        P, e, rest = state.curvature.P, state.curvature.s, state.curvature.rest
+        known = state.curvature
+        P, e, rest = to_numpy(known.P), to_numpy(known.s), known.rest
         inside = P.T @ residual
         outside = (1.0 / (c * rest + ridge)).astype(dtype)
         scaled = inside * (1.0 / (np.outer(e, c) + ridge)).astype(dtype) - inside * outside

@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..rows import Rows
+
 CHUNK_BYTES = 512 * 2**10  # half of a usual second-level cache
 PORTION_BYTES = 64 * 2**20  # of rows gathered at a time, if a kernel cannot read them in place
 FEW_PORTION_BYTES = 16 * 2**20  # the same with sampled negatives, which seldom use a row again
@@ -109,6 +111,20 @@ class DrawnVisits(NamedTuple):
 
 
 PassVisits = AllVisits | DrawnVisits
+
+
+class Draws(NamedTuple):
+    """What the passes of a fit draw their visits from."""
+
+    rows: Rows
+    active: NDArray[np.intp]
+    positives: list[NDArray[np.intp]]  # of each class, positions in `active`
+    negatives: float | str
+
+    def visits(self, rng: np.random.Generator) -> PassVisits:
+        """Those of a new pass."""
+        permutation = self.rows.random_order(self.active, rng)
+        return pass_over(self.active, permutation, self.positives, self.negatives, rng)
 
 
 def pass_over(

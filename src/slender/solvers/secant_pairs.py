@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs
+
+from ..arrays import Array, add_scaled, copy, dot, inner
 
 
 class SecantPairs:
@@ -12,13 +12,13 @@ class SecantPairs:
 
     def __init__(self, memory: int, dtype: Any) -> None:
         self.memory, self.dtype = memory, dtype
-        self.kept: list[tuple[NDArray[Any], NDArray[Any]]] = []  # the last `memory`
+        self.kept: list[tuple[Array, Array]] = []  # the last `memory`
         self.lam = 0.0
 
     def copy(self) -> "SecantPairs":
         other = SecantPairs(self.memory, self.dtype)
         other.lam = self.lam
-        other.kept.extend((s, y.copy()) for s, y in self.kept)  # change_lam writes into y
+        other.kept.extend((s, copy(y)) for s, y in self.kept)  # change_lam writes into y
         return other
 
     def clear(self) -> None:
@@ -27,33 +27,25 @@ class SecantPairs:
     def change_lam(self, lam: float) -> None:
         """Convert every y to another lam: y - lam s, the data's part of it, does not change."""
         for s, y in self.kept:
-            y[:, :-1] += y.dtype.type(lam - self.lam) * s[:, :-1]
+            y[:, :-1] += float(lam - self.lam) * s[:, :-1]
         self.lam = lam
 
-    def add(self, s: NDArray[Any], y: NDArray[Any], lam: float) -> None:
+    def add(self, s: Array, y: Array, lam: float) -> None:
         self.lam = lam
         size = np.sqrt(dot(s, s) * dot(y, y))
-        if dot(s, y) > np.finfo(s.dtype).eps * size:  # else it shows no curvature
+        if dot(s, y) > np.finfo(self.dtype).eps * size:  # else it shows no curvature
             self.kept = [*self.kept, (s, y)][-self.memory :]
 
-    def direction(self, gradient: NDArray[Any], H0: Any) -> NDArray[Any]:
+    def direction(self, gradient: Array, H0: Any) -> Array:
         """-H ∇P, by the two loops of L-BFGS."""
-        axpy = get_blas_funcs("axpy", dtype=self.dtype)
         q = -gradient
-        flat = q.reshape(-1)
         alphas = []
         for s, y in reversed(self.kept):
-            alpha = dot(s, q) / dot(s, y)
+            alpha = inner(s, q) / inner(s, y)
             alphas.append(alpha)
-            axpy(y.reshape(-1), flat, a=-alpha)
+            add_scaled(-alpha, y, q)
         q = H0 @ q
-        flat = q.reshape(-1)
         for (s, y), alpha in zip(self.kept, reversed(alphas), strict=True):
-            beta = dot(y, q) / dot(s, y)
-            axpy(s.reshape(-1), flat, a=alpha - beta)
+            beta = inner(y, q) / inner(s, y)
+            add_scaled(alpha - beta, s, q)
         return q
-
-
-def dot(A: NDArray[Any], B: NDArray[Any]) -> float:
-    """<A, B>."""
-    return float(np.vdot(A, B))

@@ -30,15 +30,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, astype, is_numpy, like, namespace, to_numpy, zeros
 from ..curvature import STATES, Coordinates
 from ..curvature.metric import FIXED, Metric
-from ..labels import Labels, positives
+from ..labels import Labels, counts, positives
 from ..losses import MarginLoss
 from ..problem import Weights
 from ..problem.linear import Linear
 from ..rows import Rows
 from .loop import Record, Solver
-from .sampling import negatives_used, pass_over
+from .sampling import Draws, negatives_used
 from .sweep import Iterate, Lengths, Sweep
 
 AVERAGE_EVERY = 32  # visits between two iterates that enter the average: 2 % of the work;
@@ -63,7 +64,7 @@ class StochasticData(NamedTuple):
     rows: Rows
     y: Labels
     active: NDArray[np.intp]  # examples that take part
-    sqnorms: NDArray[Any]  # (n,) ‖z_i‖²
+    sqnorms: Array  # (n,) ‖z_i‖², where the rows are
     weights: Weights
     n_classes: int  # number of class rows of a solver
     coordinates: Coordinates
@@ -90,18 +91,22 @@ class Stochastic(Solver[StochasticState]):
     def init(self, rng: np.random.Generator) -> StochasticState:
         """w = 0, as in the paper."""
         C, (_, dim), dtype = self.data.n_classes, self.data.rows.shape, self.data.rows.dtype
+
+        def zero(dtype: Any, *columns: int) -> Array:
+            return zeros((C, *columns), self.data.sqnorms, dtype)
+
         iterate = Iterate(
-            V=np.zeros((C, dim), dtype),
-            scale=np.ones(C),
-            b=np.zeros(C),
-            A=np.zeros((C, dim if self.average else 0), dtype),
-            a=np.zeros(C),
-            m=np.zeros(C, np.int64),
-            t=np.zeros(C, np.int64),
-            total=np.zeros(C),
-            seen=np.zeros(C, np.int64),
-            squares=np.zeros(C),
-            looks=np.zeros(C, np.int64),
+            V=zero(dtype, dim),
+            scale=zero(np.float64) + 1.0,
+            b=zero(np.float64),
+            A=zero(dtype, dim if self.average else 0),
+            a=zero(np.float64),
+            m=zero(np.int64),
+            t=zero(np.int64),
+            total=zero(np.float64),
+            seen=zero(np.int64),
+            squares=zero(np.float64),
+            looks=zero(np.int64),
         )
         metric = self.metric.start(C, dim, dtype, self.loss, float(self.lam))
         return StochasticState(rng, iterate, metric)
@@ -111,51 +116,77 @@ class Stochastic(Solver[StochasticState]):
         data, iterate = self.data, state.iterate
         iterate.total[:], iterate.seen[:] = 0.0, 0
         iterate.squares[:], iterate.looks[:] = 0.0, 0
-        order = data.rows.random_order(data.active, state.rng)
-        visits = pass_over(data.active, order, self._mine, self.negatives, state.rng)
-        settings = self._lengths, data.weights, state.metric, iterate
-        data.rows.each_class(Sweep(self.loss, data.y, visits, *settings))
-        loss = float(iterate.total.sum() / max(1, iterate.seen.sum()))
-        squares = iterate.squares / np.maximum(1, iterate.looks)
-        return {"objective": loss + 0.5 * self.lam * float(squares.mean())}
+        y, weights = self._there
+        settings = self._lengths, weights, state.metric, iterate
+        data.rows.each_class(Sweep(self.loss, y, self._draws.visits(state.rng), *settings))
+        total, seen, squares, looks = map(to_numpy, iterate[-4:])
+        loss = float(total.sum() / max(1, seen.sum()))
+        return {"objective": loss + 0.5 * self.lam * float((squares / np.maximum(1, looks)).mean())}
 
     @cached_property
-    def _mine(self) -> list[NDArray[np.intp]]:
-        """The positives of each class."""
-        return positives(self.data.y, self.data.n_classes, self.data.active)
+    def _there(self) -> tuple[Labels, Weights]:
+        """Labels and weights where the rows are."""
+        data = self.data
+        labels = data.y._replace(**{data.y._fields[0]: like(data.y[0], data.sqnorms)})
+        return labels, Weights(*(like(each, data.sqnorms) for each in data.weights))
+
+    @cached_property
+    def _draws(self) -> Any:
+        """What draws the visits of a pass: TensorDraws for rows on a device."""
+        data, negatives = self.data, self.negatives
+        if is_numpy(data.sqnorms):
+            here = positives(data.y, data.n_classes, data.active)
+            return Draws(data.rows, data.active, here, negatives)
+        from ..device.draws import TensorDraws, positives_of  # noqa: PLC0415  (imports torch)
+
+        active = like(data.active, data.sqnorms)
+        y, _ = self._there
+        drawn = None if negatives == "all" else self._n_visits - self._n_positives
+        there = positives_of(y[0], y.first, data.n_classes, active)  # type: ignore[arg-type]
+        return TensorDraws(active, there, self._n_positives, drawn)
+
+    @cached_property
+    def _n_positives(self) -> NDArray[np.intp]:
+        return counts(self.data.y, self.data.n_classes, self.data.active)
+
+    @property
+    def _n_visits(self) -> NDArray[np.intp]:
+        """Of each class, in a pass."""
+        n = len(self.data.active)
+        return self._n_positives + negatives_used(self.negatives, self._n_positives, n)
 
     @cached_property
     def _lengths(self) -> Lengths:
         """What determines the length of each step."""
-        data, n_positives = self.data, np.array([len(p) for p in self._mine])
-        visits = n_positives + negatives_used(self.negatives, n_positives, len(data.active))
-        curvature0 = self.loss.curvature(0.0)
+        data, visits = self.data, self._n_visits
+        curvature0, xp = self.loss.curvature(0.0), namespace(data.sqnorms)
         reach = curvature0 * (data.sqnorms + self.beta**2)  # 0 for the hinge: no cap
-        cap = np.full_like(reach, np.inf)
-        np.divide(self.cap, reach, out=cap, where=reach > 0)
+        none = reach <= 0
+        cap = self.cap / xp.where(none, xp.ones_like(reach), reach)
         few = np.clip(visits // AVERAGES_A_PASS, 1, AVERAGE_EVERY)
         every = 2 ** np.log2(few).astype(np.int64) - 1
+        never = np.full_like(every, NEVER)
         return Lengths(
             eta=float(self.eta),
             decay=float(self.decay),
             power=float(self.power),
             lam=float(self.lam),
             beta=float(self.beta),
-            every=every if self.average else np.full_like(every, NEVER),
+            every=like(every if self.average else never, reach),
             report=(1 if visits.sum() <= REPORT_ALL else REPORT_EVERY) - 1,
-            look=every if self.lam else np.full_like(every, NEVER),
-            cap=cap,
+            look=like(every if self.lam else never, reach),
+            cap=xp.where(none, xp.full_like(reach, np.inf), cap),
         )
 
     def solution(self, state: StochasticState) -> Linear:
-        return Linear(*self.data.coordinates.coef(*self.weights(state)))
+        return Linear(*map(to_numpy, self.data.coordinates.coef(*self.weights(state))))
 
-    def weights(self, state: StochasticState) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def weights(self, state: StochasticState) -> tuple[Array, Array]:
         """v and b; their averages if `average` is set and at least one iterate has entered."""
-        iterate = state.iterate
-        V = iterate.V * iterate.scale[:, None].astype(iterate.V.dtype)
-        b = iterate.b.copy()
-        if self.average:
-            averaged = iterate.m > 0
-            V[averaged], b[averaged] = iterate.A[averaged], iterate.a[averaged]
-        return V, b
+        iterate, xp = state.iterate, namespace(state.iterate.V)
+        V = iterate.V * astype(iterate.scale, self.data.rows.dtype)[:, None]
+        if not self.average:
+            return V, iterate.b + 0.0
+        averaged = iterate.m > 0
+        V = xp.where(averaged[:, None], iterate.A, V)
+        return V, xp.where(averaged, iterate.a, iterate.b)

@@ -1,6 +1,7 @@
 """A sweep: the visits of one pass, by classes, for one-vs-rest stochastic descent (stochastic.py).
 
     Sweep(...).run(rows)             all classes, here, on all cores
+    Sweep(...).run_on_device(Z)      all classes, where the tensor Z is (device/sweep.py)
     Sweep(...).of_classes(lo, hi)    some of them: threads, or machines, share a sweep by classes
 
 A class reads and writes only its own row of the state, so the result is the same to the last bit
@@ -13,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..curvature.metric import At, move
+from ..arrays import Array
+from ..curvature.metric import At, Fixed, move
+from ..device.sweep import SweepData, sweep_classes
 from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, slope, value
@@ -21,7 +24,7 @@ from ..problem import Weights
 from ..rows import Rows
 from ..rows.kernel import dot
 from ..rows.threads import each_part
-from .sampling import PassVisits, Visits
+from .sampling import Visits
 
 PARTS = 2  # parts of the classes per thread: few, since those of a part share a chunk in cache
 
@@ -30,19 +33,19 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 class Iterate(NamedTuple):
-    """The iterate of a fit; one row per class."""
+    """The iterate of a fit, where its rows are; one row per class."""
 
-    V: NDArray[Any]  # (C, k) v / scale
-    scale: NDArray[np.float64]  # (C,)
-    b: NDArray[np.float64]  # (C,)
-    A: NDArray[Any]  # (C, k) average of v; (C, 0) without averaging
-    a: NDArray[np.float64]  # (C,) average of b
-    m: NDArray[np.int64]  # (C,) number of iterates in the average
-    t: NDArray[np.int64]  # (C,) number of visits so far
-    total: NDArray[np.float64]  # (C,) sum of the losses reported in this pass
-    seen: NDArray[np.int64]  # (C,) number of these losses
-    squares: NDArray[np.float64]  # (C,) sum of ‖v‖² at the visits of this pass that compute it
-    looks: NDArray[np.int64]  # (C,) number of these visits
+    V: Array  # (C, k) v / scale
+    scale: Array  # (C,) float64, as those below that are no counts
+    b: Array  # (C,)
+    A: Array  # (C, k) average of v; (C, 0) without averaging
+    a: Array  # (C,) average of b
+    m: Array  # (C,) int64: number of iterates in the average
+    t: Array  # (C,) number of visits so far
+    total: Array  # (C,) sum of the losses reported in this pass
+    seen: Array  # (C,) number of these losses
+    squares: Array  # (C,) sum of ‖v‖² at the visits of this pass that compute it
+    looks: Array  # (C,) number of these visits
 
 
 class Lengths(NamedTuple):
@@ -53,22 +56,22 @@ class Lengths(NamedTuple):
     power: float
     lam: float
     beta: float
-    every: NDArray[np.int64]  # (C,) an iterate enters the average if t & every is 0; a power
+    every: Array  # (C,) an iterate enters the average if t & every is 0; a power
     report: int  # of two minus one, to avoid a division per visit; likewise for reported losses,
-    look: NDArray[np.int64]  # (C,) and for the penalty
-    cap: NDArray[Any]  # (n,)
+    look: Array  # (C,) and for the penalty
+    cap: Array  # (n,)
 
 
 @dataclass(frozen=True)
 class Sweep:
     """One pass: the visits of all classes, or of some, and what they change (rows.base.ClassWork).
 
-    The state, `metric` and `iterate`, is changed in place.
+    The state, `metric` and `iterate`, is changed in place.  On a device all arrays are tensors.
     """
 
     loss: MarginLoss
     y: Labels
-    visits: PassVisits
+    visits: Any  # PassVisits, or TensorVisits
     step: Lengths
     weights: Weights
     metric: Any
@@ -112,6 +115,17 @@ class Sweep:
             X, index = rows.take(visits.order)
             state = self.metric, self.iterate
             sweep(self.loss, X, index, self.y, visits, self.step, self.weights, *state)
+
+    def run_on_device(self, Z: Array) -> None:
+        """All classes, on the device of the rows Z (n, k)."""
+        if not isinstance(self.metric, Fixed):
+            raise ValueError(
+                f"the metric {type(self.metric).__name__}, learned during the fit, has no form for "
+                "rows on a device; these estimators have one: SLNDClassifier, LogisticClassifier, "
+                "LinearProbe, TraceNormClassifier, TraceNormProbe"
+            )
+        data = SweepData(Z, self.y[0], self.y.first, *self.weights, self.step.cap)
+        sweep_classes(self.loss, data, self.visits, self.step, self.iterate)
 
 
 def sweep(

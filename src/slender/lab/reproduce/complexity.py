@@ -20,7 +20,7 @@ from .drawing import below, lines, named, numbers_on, sheet, style
 from .practical import PAPER
 
 D, CLASSES, BATCH = 256, 10, 64
-ROWS = 1000, 2000, 4000, 8000, 16_000
+ROWS = 1000, 4000, 16_000, 64_000
 PASSES = 4  # the first one is not timed
 FLAT, LINEAR = (-0.35, 0.35), (0.65, 1.35)  # exponents in N
 SAME = 5.0  # times: "the same time complexity"
@@ -75,7 +75,8 @@ def measure(material: Material) -> Tables:
     rng, rows = np.random.default_rng(0), []
     scale = material.scale
     most = max(2 * BATCH, int(ROWS[-1] * scale.effort))
-    sizes = [n for n in ROWS if n <= most] or [most // 2, most]
+    sizes = [n for n in ROWS if n <= most]
+    sizes = sizes if len(sizes) > 1 else [most // 2, most]
     for n in sizes:
         X = rng.standard_normal((n, D), dtype=np.float32)
         y = rng.integers(0, CLASSES, n)
@@ -160,6 +161,8 @@ def draw(tables: Tables) -> Any:
     ]
     lines(left, rows, "rows", "seconds", "kind", change=lambda s: 1e3 * s)
     lines(right, rows, "rows", "bytes", "kind", change=lambda b: b / 1e6)
+    for place, line in enumerate(right.lines):
+        line.set_markersize(7 - 0.7 * place)  # those behind can be seen, too
     for place, of in enumerate(grouped(rows, "kind").values()):
         at, formula = [row["rows"] for row in of], [row["bytes_formula"] / 1e6 for row in of]
         right.plot(at, formula, ls=":", lw=1, color=style(place)["color"])

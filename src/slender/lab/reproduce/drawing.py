@@ -13,7 +13,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 WHOLE = ("passes", "k", "rank k")  # names of axes whose numbers are whole
 NARROW = 2.0  # decades: an axis with fewer has plain numbers
 LINES = ("-", "--", "-.", ":")
-WIDTH = 100  # letters of a heading on a line
+WIDTH = 115  # letters of a heading on a line
 
 
 def sheet(heading: str, columns: int, rows: int = 1, height: float = 3.2) -> tuple[Any, Any]:

@@ -84,7 +84,7 @@ def draw(tables: Tables) -> Any:
             ax.set_yscale("log")
         over_seconds(right)
         named(left, "passes", "objective − best seen", data)
-        named(right, "seconds of fit (one seed)", "")
+        named(right, "seconds of fit (one seed)", "objective − best seen")
     return below(figure, axes)
 
 

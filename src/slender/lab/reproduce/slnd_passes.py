@@ -128,12 +128,14 @@ def _similar(data: str, text: str, end: dict[str, float], one: str, other: str) 
 
 def draw(tables: Tables) -> Any:
     its = grouped(tables["passes"], "data")
-    figure, axes = sheet(PASSES.heading, len(its), 2, 2.7)
-    for (upper, lower), (data, rows) in zip(axes.T, its.items(), strict=True):
+    alone = len(its) == 1  # its two panels side by side
+    figure, axes = sheet(PASSES.heading, *((2, 1) if alone else (len(its), 2)), 2.7)
+    pairs = axes if alone else axes.T
+    for (upper, lower), (data, rows) in zip(pairs, its.items(), strict=True):
         last = max(row["passes"] for row in rows if row["method"] != "SGD")
         shown = [row for row in rows if row["passes"] <= last]
         lines(upper, shown, "passes", "top1", "method", list(METHODS), percent)
-        named(upper, "", "top-1 on test rows, %", data)
+        named(upper, "passes" if alone else "", "top-1 on test rows, %", data)
         if rows[0]["top5"] is None:
             lower.text(0.5, 0.5, f"{TOP} classes or fewer", ha="center", transform=lower.transAxes)
         else:

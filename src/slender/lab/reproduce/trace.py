@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...estimators.probe import LinearProbe
 from ...estimators.tracenorm_probe import TraceNormProbe
 from .base import Claim, Experiment, Material, Row, Tables, grouped, means
 from .drawing import below, lines, named, number, numbers_on, percent, sheet, style
@@ -17,8 +18,11 @@ PAPER = "Harchaoui et al. 2012"
 FIRST = 0.25  # of the singular values: "the first ones"
 ENERGY = 0.75  # of the squared norm: "most of the energy"
 GRID, ALPHA = (5, 4), 0.1  # values of lambda1 and lambda2, and the ratio of one to the next
+PLAIN_CS = 12  # values of C
 MOST = 10  # k of top-k
 SVM, TRACE = "one-vs-rest SVM", "trace norm"
+PLAIN = "squared norm alone"  # multinomial, without the trace norm: not in the paper
+METHODS = [SVM, TRACE, PLAIN]
 
 
 def spectrum(material: Material) -> Tables:
@@ -102,6 +106,9 @@ def classes(material: Material) -> Tables:
             probe = TraceNormProbe(*GRID, alpha=ALPHA, random_state=0)
             probe.fit(few.X_train, few.y_train)
             scores[TRACE] = probe.decision_function(few.X_test), probe.classes_, probe.rank_
+            plain = LinearProbe(PLAIN_CS, fit_intercept=False, random_state=0)
+            plain.fit(few.X_train, few.y_train)
+            scores[PLAIN] = plain.decision_function(few.X_test), plain.classes_, None
             for method, (s, labels, rank) in scores.items():
                 hits = top_k(s, labels, few.y_test, min(MOST, count))
                 rows += [
@@ -152,11 +159,11 @@ def draw_classes(tables: Tables) -> Any:
     for (left, right), (data, rows) in zip(axes, its.items(), strict=True):
         counts = sorted({row["classes"] for row in rows})
         one = [row for row in rows if row["k"] == 1]
-        lines(left, one, "classes", "top_k", "method", [SVM, TRACE], percent)
+        lines(left, one, "classes", "top_k", "method", METHODS, percent)
         numbers_on(left, "x", counts)
         named(left, "number of classes", "top-1 on test rows, %", data)
         every = [row for row in rows if row["classes"] == counts[-1]]
-        lines(right, every, "k", "top_k", "method", [SVM, TRACE], percent)
+        lines(right, every, "k", "top_k", "method", METHODS, percent)
         rank = max(number(row["rank"]) for row in every if row["rank"] is not None)
         named(right, "k", "top-k on test rows, %", f"{counts[-1]} classes; W of rank {rank:g}")
     return below(figure, axes)

@@ -28,8 +28,8 @@ BACK = 0.3  # of the loss that Semi PQ must win back to count as "almost half"
 
 
 def part(d: int) -> int:
-    """Numbers a byte stands for: the paper's 16, or fewer where rows are short."""
-    wanted = min(D_SQ, max(2, d // 32))
+    """Numbers a byte stands for: the paper's 16, or fewer, so that a row has 8 bytes."""
+    wanted = min(D_SQ, max(2, d // 8))
     return next(size for size in range(wanted, 0, -1) if d % size == 0)
 
 
@@ -74,7 +74,8 @@ def judge_compression(tables: Tables) -> list[Claim]:
             claims.append(
                 Claim(
                     f"{method}: training on codes and testing without wins back almost half of "
-                    f"what compression loses ({BACK:.0%} or more)",
+                    f"what compression loses ({BACK:.0%} or more, if it loses {100 * LITTLE:g} "
+                    "points or more)",
                     data, lost <= LITTLE or (back is not None and back >= BACK),
                     {"Full": full, "PQ": coded, "Semi PQ": semi, "won back": back},
                 )

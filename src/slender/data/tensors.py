@@ -1,0 +1,287 @@
+"""Rows on a device, as tensors of torch, and one pass over them: a loop over large blocks.
+
+Some of the rows are gathered block by block, and changes (columns scaled, rows divided by their
+norms) are made when a block is read, so that nothing of the size of X is copied.  `widened()` is
+the next finer arithmetic: halves in more pieces (rows/arithmetic.py), then float64.
+
+Labels and weights of length n are on the device too.  A pass may come with arrays of NumPy, from a
+solver whose small algebra is on the host (rank-one descent): they are sent, and its sums come back.
+"""
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..arrays import contiguous, is_numpy, like, to_numpy
+from ..rows import Rows
+from ..rows.arithmetic import Arithmetic, Halves, Plain
+from ..rows.base import ClassWork, ProductError
+from ..rows.block import Bad
+from ..rows.tensor import Resident, Store, TensorBlock, fastest
+from .examples import Examples, Part, Pass, Sample, Sums
+
+CHUNK_ROWS = 65536  # enough for a GPU to run at full speed
+CHUNK_BYTES = 2**28  # of a block's rows, or of their output, in the dtype of the computation
+CPU_CHUNK_BYTES = 2**24
+# Errors of sums are measured for so many classes and columns; the factor is √2 and a margin.
+MEASURED, MEASURED_COLUMNS, SAFETY = 8, 128, 3.0
+
+
+class TensorRows(Rows):
+    """Rows of a store on a device; `index` are those that take part."""
+
+    def __init__(
+        self,
+        store: Store | Tensor,
+        arithmetic: Arithmetic | None = None,
+        index: NDArray[np.intp] | None = None,
+    ) -> None:
+        self.store: Store = Resident(store) if isinstance(store, Tensor) else store
+        self.index = index
+        n, d = self.store.shape
+        self.shape = (n if index is None else len(index), d)
+        self.dtype = np.dtype(np.float64 if self.store.stored == torch.float64 else np.float32)
+        self.arithmetic = arithmetic or fastest(self.store, self.dtype)
+        self.changes: tuple[tuple[str, Any], ...] = ()  # "scaled" by, "normalised"
+        self._sums_error: float | None = None  # see product_error
+
+    @property
+    def device(self) -> torch.device:
+        return self.store.device
+
+    def as_rows(self) -> "TensorRows":
+        return self
+
+    def with_labels(self, y: NDArray[Any], w: NDArray[np.float64]) -> "TensorExamples":
+        """The examples of these rows."""
+        return TensorExamples(self, y, w)
+
+    # -- other rows ------------------------------------------------------------------------------
+
+    def subset(self, index: NDArray[np.intp]) -> "TensorRows":
+        other = copy(self)
+        other.index = np.asarray(index if self.index is None else self.index[index])
+        other.shape = (len(other.index), self.shape[1])
+        return other
+
+    def part(self, lo: int, hi: int) -> "TensorRows":
+        return self.subset(np.arange(lo, hi))
+
+    def scaled(self, scale: Any) -> "TensorRows":
+        return self._changed("scaled", like(scale, self._any(), self.dtype))
+
+    def normalised(self) -> "TensorRows":
+        return self._changed("normalised", None)
+
+    def _changed(self, verb: str, by: Any) -> "TensorRows":
+        other = copy(self)
+        other._sums_error = None
+        other.changes = (*self.changes, (verb, by))
+        other.arithmetic = Plain(self.dtype)  # the changed rows are no halves any more
+        return other
+
+    def widened(self) -> "TensorRows":
+        if self.dtype == np.float64:
+            return self
+        other = copy(self)
+        other._sums_error = None
+        if isinstance(self.arithmetic, Halves) and not self.arithmetic.finest:
+            other.arithmetic = self.arithmetic.finer()
+        else:
+            other.dtype = np.dtype(np.float64)
+            other.arithmetic = Plain(other.dtype)
+        return other
+
+    def placed(self, values: NDArray[Any]) -> Any:
+        return like(values, self._any(), values.dtype)
+
+    def rounded(self, theta: Any) -> Any:
+        if not self.arithmetic.pieces:
+            return theta
+        W = self.arithmetic.rounded(theta[:, :-1])
+        return torch.cat([W, theta[:, -1:]], dim=1)
+
+    def rounded_factor(self, B: Any) -> Any:
+        return self.arithmetic.rounded(B)
+
+    def product_error(self) -> ProductError:
+        """Of the sums: measured on the first rows, for a few columns of positive residuals.
+
+        Sums of positive numbers are the worst case of an addition that cuts digits off.
+        """
+        if self._sums_error is None and self.dtype != np.float64:
+            _, _, block = next(iter(self.chunks()))
+            some = torch.Generator().manual_seed(0)
+            R = torch.rand((block.shape[0], MEASURED), generator=some).to(self.device)
+            G = R.new_zeros((MEASURED, self.shape[1]))
+            R = block.arithmetic.rounded(R)  # what is measured is the sums alone
+            block.add_product(R, G)
+            every = max(1, self.shape[1] // MEASURED_COLUMNS)
+            X, R = block.X[:, ::every].double(), R.double()
+            true, size = R.T @ X, R.T @ X.abs()
+            error = ((G[:, ::every].double() - true).abs() / size.clamp_min(1e-300)).amax()
+            self._sums_error = SAFETY * float(error)
+        arithmetic = self.arithmetic
+        return ProductError(arithmetic.unit, arithmetic.underflow, self._sums_error or 0.0)
+
+    def beside(self, Z: Any) -> "TensorRows":
+        """Rows computed from these."""
+        return TensorRows(like(Z, self._any()))
+
+    def unrounded(self) -> "TensorRows":
+        """The same rows, multiplied by a matrix as it is, not by its halves."""
+        other = copy(self)
+        other.arithmetic = Plain(self.dtype)
+        return other
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def row_bytes(self) -> int:
+        return self.shape[1] * self.dtype.itemsize
+
+    def block(self, lo: int, hi: int) -> TensorBlock:
+        if self.index is None:
+            return self._block(self.store.block(lo, hi))
+        return self._block(self.store.gather(self.index[lo:hi]))
+
+    def gather(self, index: NDArray[np.intp]) -> TensorBlock:
+        index = np.asarray(index)
+        return self._block(self.store.gather(index if self.index is None else self.index[index]))
+
+    def chunks(self, out_bytes: int = 0) -> Iterator[tuple[int, int, TensorBlock]]:
+        """(lo, hi, block) for all rows; `out_bytes` is the size of the output per row."""
+        most = CHUNK_BYTES if self.device.type == "cuda" else CPU_CHUNK_BYTES
+        step = max(1, min(CHUNK_ROWS, most // max(1, self.row_bytes, out_bytes)))
+        for lo, hi, X in self.store.chunks(self.index, step):
+            yield lo, hi, self._block(X)
+
+    def _block(self, X: Tensor) -> TensorBlock:
+        block = TensorBlock(X, self.arithmetic, self.dtype)
+        for verb, by in self.changes:
+            if verb == "scaled":
+                block = block.scaled(by)
+            else:
+                norms = block.row_squares().sqrt()
+                block = block.times_rows(torch.where(norms > 0, 1.0 / norms, 1.0))
+        return block
+
+    def where(self, i: int) -> str:
+        return f"row {i if self.index is None else int(self.index[i])}"
+
+    def _any(self) -> Tensor:
+        """A tensor on the device, without rows."""
+        return torch.empty(0, device=self.device)
+
+    # -- work on all rows, block by block --------------------------------------------------------
+
+    def each_block(self, work: Any, out_bytes: int = 0) -> None:
+        for lo, hi, block in self.chunks(out_bytes):
+            work(lo, hi, block)
+
+    def each_class(self, work: ClassWork) -> None:
+        work.run_on_device(self.block(0, self.shape[0]).X)
+
+    def first_bad(self) -> Bad | None:
+        for lo, _, block in self.chunks():
+            bad = block.first_bad()
+            if bad is not None:
+                return lo + bad[0], bad[1], bad[2]
+        return None
+
+    def matmat(self, B: Any, out: Any = None) -> Any:
+        dtype = torch.float64 if self.dtype == np.float64 else torch.float32
+        if out is None:
+            out = torch.empty((self.shape[0], B.shape[1]), dtype=dtype, device=self.device)
+        for lo, hi, block in self.chunks(B.shape[1] * self.dtype.itemsize):
+            out[lo:hi] = block @ B
+        return out
+
+    def rmatmat(self, G: Any) -> Any:
+        G = like(G, self._any(), self.dtype)
+        out = G.new_zeros((G.shape[1], self.shape[1]))
+        for lo, hi, block in self.chunks(G.shape[1] * self.dtype.itemsize):
+            block.add_product(G[lo:hi], out)
+        return out.T
+
+    def sqnorms(self) -> Any:
+        return torch.cat([block.row_squares() for _, _, block in self.chunks()])
+
+
+@dataclass
+class TensorExamples(Examples):
+    """Examples on a device; `y` and `w` are on the host, `there` has both on the device."""
+
+    rows: Any  # TensorRows
+    there: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.there:
+            return
+        device = self.rows.device
+        classes = torch.int64 if np.ndim(self.y) == 1 else None
+        self.there = {
+            "y": torch.as_tensor(np.asarray(self.y), dtype=classes, device=device),
+            "w": torch.as_tensor(self.w, dtype=torch.float64, device=device),
+        }
+
+    def reduce(self, p: Pass[Sums]) -> Sums:
+        """The sums of a pass over all examples."""
+        self.read.passes += p.readings
+        rows: TensorRows = self.rows
+        (n, d), dtype = rows.shape, rows.dtype
+        if p.writes_sizes:
+            self.columns["sizes"] = self._empty(n)
+        elif p.needs_sizes and "sizes" not in self.columns:
+            self.columns["sizes"] = rows.sqnorms().sqrt()
+        there, visiting = _sent(p, self._empty(0))
+        sums: Any = there.start(d, dtype)
+        for lo, hi, block in rows.chunks(p.row_bytes(dtype)):
+            columns = {name: column[lo:hi] for name, column in self.columns.items()}
+            y, w = self.there["y"][lo:hi], self.there["w"][lo:hi]
+            there.add(sums, Part(self.first + lo, block, y, w, columns))
+        return _home(sums) if visiting else sums
+
+    def _empty(self, n: int) -> Any:
+        wide = torch.float64 if self.rows.dtype == np.float64 else torch.float32
+        return torch.empty(n, dtype=wide, device=self.rows.device)
+
+    def times(self, B: Any) -> Any:
+        """X B with all digits of the dtype: a solver keeps the product, and computes with it."""
+        self.read.passes += 1.0
+        return self.rows.unrounded().matmat(contiguous(B))
+
+    def beside(self, Z: Any) -> "TensorExamples":
+        return TensorExamples(self.rows.beside(Z), self.y, self.w, there=self.there)
+
+    def sample(self, m: int, rng: np.random.Generator) -> Sample:
+        active = np.flatnonzero(self.w)
+        index = np.sort(rng.choice(active, m, replace=False))
+        w = self.w[index]
+        X = self.rows.dense(index)
+        return Sample(
+            X, like(self.y[index], X, np.int64), like(w * (self.w.sum() / w.sum()), X, np.float64)
+        )
+
+
+def _sent(p: Any, there: Any) -> tuple[Any, bool]:
+    """The pass with its arrays on the device, and whether they come from the host."""
+    parts = {each.name: getattr(p, each.name) for each in fields(p)} if is_dataclass(p) else {}
+    moved = {name: like(of, there) for name, of in parts.items() if is_numpy(of)}
+    for name, of in parts.items():
+        if hasattr(of, "_fields") and any(map(is_numpy, of)):  # a tuple with arrays
+            moved[name] = of._make(like(one, there) if is_numpy(one) else one for one in of)
+    return (replace(p, **moved), True) if moved else (p, False)
+
+
+def _home(sums: Any) -> Any:
+    """The same sums as arrays of NumPy."""
+    if hasattr(sums, "at_home"):
+        return sums.at_home()
+    return to_numpy(sums) if isinstance(sums, torch.Tensor) else sums

@@ -1,0 +1,144 @@
+"""Which examples each class visits in a pass, drawn on the device (on the host: sampling.py).
+
+Class c visits all its n_c positives and M_c of its N_c negatives, drawn without replacement, in
+random order; or every example.  To draw this on the host and send it takes longer than the pass.
+
+Negatives are drawn for many classes at a time.  A class that needs many of its negatives lists all
+of them; any other draws some more numbers than it needs, and drops repeated ones.  Of what is left,
+M_c are chosen at random.  As no negative is treated differently from another, all sets of M_c of
+them are equally likely.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .sweep import TensorVisits
+
+LISTED = 4  # a class that needs more than one in so many of its negatives lists all of them
+MORE, LEAST = 6.0, 8  # standard deviations, and numbers, that are drawn beyond what is expected
+GROUP = 2**22  # numbers drawn at a time, at most, unless a single class needs more: memory
+KEY_BITS = 40  # of a random key; the class is in the bits above them
+
+
+def positives_of(y: Tensor, first: int, n_classes: int, active: Tensor) -> Tensor:
+    """Positions in `active` of the positives of each class, increasing; classes in order.
+
+    y (n,) has the class of each example, y (n, C) is an indicator; class row 0 is class `first`.
+    """
+    if y.ndim == 2:
+        return y[active][:, first : first + n_classes].T.nonzero()[:, 1]
+    by_class = torch.sort(y[active], stable=True)
+    ends = torch.searchsorted(
+        by_class.values, by_class.values.new_tensor([first, first + n_classes])
+    )
+    lo, hi = ends.tolist()
+    return by_class.indices[lo:hi]
+
+
+@dataclass(frozen=True)
+class TensorDraws:
+    """For the examples `active`; a position is a place in `active`."""
+
+    active: Tensor  # (n,)
+    positives: Tensor  # see positives_of
+    n_positives: NDArray[np.intp]  # (C,) n_c
+    n_drawn: NDArray[np.intp] | None  # (C,) M_c; None: every class visits all examples
+
+    def visits(self, rng: np.random.Generator) -> TensorVisits:
+        """Those of a new pass."""
+        random = torch.Generator(self.active.device)
+        random.manual_seed(int(rng.integers(2**63)))
+        n, C = len(self.active), len(self.n_positives)
+        if self.n_drawn is None:
+            order = torch.randperm(n, generator=random, device=self.active.device)
+            first = order.new_zeros(C)
+            return TensorVisits(self.active[order], first, first + n, n)
+        counts = self.n_positives + self.n_drawn
+        ptr = np.concatenate([[0], np.cumsum(counts)])
+        index = self.active.new_empty(int(ptr[-1]), dtype=torch.int32)
+        for group in self._groups:
+            index[ptr[group.lo] : ptr[group.hi]] = self._drawn(group, random)
+        first, last = self.active.new_tensor(ptr[:-1]), self.active.new_tensor(ptr[1:])
+        return TensorVisits(index, first, last, int(counts.max(initial=0)))
+
+    @cached_property
+    def _groups(self) -> "list[_Group]":
+        assert self.n_drawn is not None
+        n, M = len(self.active), self.n_drawn
+        N = n - self.n_positives
+        share = M * M / np.maximum(N, 1)  # more than the number of repeated ones
+        tries = np.ceil(M + share + MORE * np.sqrt(share) + LEAST).astype(np.intp)
+        tries = np.where(LISTED * M > N, N, tries)
+        ends = np.concatenate([[0], np.cumsum(tries)])
+        groups, lo = [], 0
+        while lo < len(M):
+            hi = max(lo + 1, int(np.searchsorted(ends, ends[lo] + GROUP, side="right")) - 1)
+            groups.append(_Group(lo, hi, *(of[lo:hi] for of in (self.n_positives, M, N, tries))))
+            lo = hi
+        return groups
+
+    def _drawn(self, group: "_Group", random: torch.Generator) -> Tensor:
+        """The examples that the classes of a group visit, class by class."""
+        n, device = len(self.active), self.active.device
+
+        def keys(owner: Tensor) -> Tensor:
+            """Keys that bring the numbers of each class into random order."""
+            most = 2**KEY_BITS - 1
+            drawn = torch.randint(most, owner.shape, generator=random, device=device)
+            return (owner << KEY_BITS) | drawn
+
+        start = int(self.n_positives[: group.lo].sum())
+        positives = self.positives[start : start + int(group.n_positives.sum())]
+        mine, rank = _numbered(group.n_positives, device)
+        before = mine * (n + 1) + positives - rank  # negatives before each positive
+        owner, number = _numbered(group.tries, device)
+        N = torch.as_tensor(group.N, device=device)
+        listed = torch.as_tensor(group.tries == group.N, device=device)
+        offset = torch.as_tensor(np.cumsum(group.n_positives) - group.n_positives, device=device)
+        chosen, place = _numbered(group.M, device)
+        place = place + torch.as_tensor(np.cumsum(group.tries) - group.tries, device=device)[chosen]
+        while True:
+            uniform = torch.rand(len(owner), generator=random, device=device, dtype=torch.float64)
+            j = (uniform * N[owner]).long().minimum(N[owner] - 1)
+            j = number.where(listed[owner], j)
+            # from the j-th negative to its position: skip the positives that come before it
+            skipped = torch.searchsorted(before, owner * (n + 1) + j, right=True) - offset[owner]
+            position = torch.sort(owner * n + j + skipped).values  # by class
+            again = torch.zeros_like(position, dtype=torch.bool)
+            again[1:] = position[1:] == position[:-1]
+            last = keys(owner) | torch.where(again, 2**KEY_BITS - 1, 0)  # repeated ones come last
+            order = torch.argsort(last)[place]
+            if not bool(again[order].any()):
+                break
+        negatives = position[order] - chosen * n
+        owner = torch.cat([mine, chosen])
+        visited = torch.cat([positives, negatives])
+        return self.active[visited[torch.argsort(keys(owner))]]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Classes lo, ..., hi - 1: numbers of their positives, and what to draw of the negatives."""
+
+    lo: int
+    hi: int
+    n_positives: NDArray[np.intp]
+    M: NDArray[np.intp]
+    N: NDArray[np.intp]
+    tries: NDArray[np.intp]  # how many are listed, or drawn
+
+
+def _numbered(counts: NDArray[np.intp], device: Any) -> tuple[Tensor, Tensor]:
+    """For counts[c] things of each class c: the class of each, and its number in its class."""
+    total = int(counts.sum())
+    each = torch.as_tensor(counts, device=device)
+    owner = torch.repeat_interleave(
+        torch.arange(len(counts), device=device), each, output_size=total
+    )
+    return owner, torch.arange(total, device=device) - (each.cumsum(0) - each)[owner]

@@ -1,0 +1,148 @@
+"""How rows on a device are multiplied: in the dtype of the computation, or in half precision.
+
+Rows of float16 or bfloat16 are multiplied fastest as they are, by units that multiply two halves
+and add up in float32.  The other factor, float32, is then written as a sum of halves,
+
+    B = ( B_0 + B_1 / 2^s + B_2 / 2^2s ... ) / scale          s = bits of a half's significand
+
+B_0 is B in half precision, B_1 what it misses, and so on; `scale`, a power of two, moves the
+largest number of B to where halves have all their digits.  So there are no rounding errors except
+
+* that of writing B as so many pieces: weights are rounded to what the pieces represent *before*
+  the pass (`rounded`), and the pass is made there, so that it is exact for the weights it is for;
+* that of residuals, `unit` relative to each entry, and `underflow` relative to the largest weight;
+* those of the sums in float32.
+
+problem/rounding.py counts the last two.  More pieces (`finer`) take as many more products.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..arrays import astype
+
+# Bits of a significand, the hidden one included, and the smallest number as a power of two.
+SIGNIFICAND = {"float16": 11, "bfloat16": 8}
+SMALLEST = {"float16": -24, "bfloat16": -133}
+FARTHEST = 100  # power of two by which a matrix is scaled, at most
+ROOM = 10  # the largest number of a matrix becomes about 2^ROOM: float16 ends at 2^16
+
+
+class Arithmetic(Protocol):
+    """Products with a block of rows X (m, d) as it is stored."""
+
+    @property
+    def pieces(self) -> int:
+        """Halves that the other factor is written as; 0: it stays as it is."""
+
+    @property
+    def unit(self) -> float:
+        """The relative rounding error of an entry of the other factor,"""
+
+    @property
+    def underflow(self) -> float:
+        """and its absolute one, relative to the largest entry."""
+
+    def product(self, X: Tensor, B: Tensor) -> Tensor:
+        """X B for B (d, m)."""
+
+    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor | None]:
+        """S and f with X B = f S; f is None if it is 1."""
+
+    def rounded(self, B: Tensor) -> Tensor:
+        """B as a product uses it."""
+
+
+class Plain(NamedTuple):
+    """Rows widened to the dtype of the computation, block by block."""
+
+    dtype: np.dtype[Any]
+    pieces: int = 0
+    unit: float = 0.0
+    underflow: float = 0.0
+
+    def product(self, X: Tensor, B: Tensor) -> Tensor:
+        return astype(X, self.dtype) @ B
+
+    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor | None]:
+        return self.product(X, B), None
+
+    def rounded(self, B: Tensor) -> Tensor:
+        return B
+
+
+class Halves(NamedTuple):
+    """Rows in half precision, multiplied by a matrix in so many pieces."""
+
+    half: str  # float16 or bfloat16
+    pieces: int = 1
+
+    @property
+    def shift(self) -> int:
+        return SIGNIFICAND[self.half]
+
+    @property
+    def unit(self) -> float:
+        return float(2.0 ** -(self.shift * self.pieces))
+
+    @property
+    def underflow(self) -> float:
+        return float(2.0 ** (SMALLEST[self.half] - 1 - self.shift * (self.pieces - 1)))
+
+    @property
+    def finest(self) -> bool:
+        """Do the pieces have the digits of float32, nearly?"""
+        return self.shift * self.pieces >= 22
+
+    def finer(self) -> "Halves":
+        """With the digits of float32."""
+        return self._replace(pieces=-(-22 // self.shift))
+
+    def split(self, B: Tensor) -> tuple[list[Tensor], Tensor]:
+        """The pieces of B, each as large as the first, and the scale."""
+        scale = power_of_two(B) * 2.0**ROOM
+        return pieces_of(B * scale, self.pieces, getattr(torch, self.half), self.shift), scale
+
+    def product(self, X: Tensor, B: Tensor) -> Tensor:
+        S, factor = self.unscaled(X, B)
+        return S.mul_(factor)
+
+    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
+        pieces, scale = self.split(B)
+        S = multiply(X, pieces[0])
+        for k, piece in enumerate(pieces[1:], 1):
+            S.add_(multiply(X, piece), alpha=2.0 ** (-self.shift * k))
+        return S, 1.0 / scale
+
+    def rounded(self, B: Tensor) -> Tensor:
+        pieces, scale = self.split(B)
+        total = sum(piece.to(B.dtype) * 2.0 ** (-self.shift * k) for k, piece in enumerate(pieces))
+        return total / scale
+
+
+def pieces_of(B: Tensor, count: int, half: Any, shift: int) -> list[Tensor]:
+    """B (float32) as count tensors of `half`: B = B_0 + B_1 / 2^shift + ..."""
+    found, left = [], B
+    for _ in range(count):
+        piece = left.to(half)
+        found.append(piece)
+        if len(found) < count:
+            left = (left - piece.to(left.dtype)) * 2.0**shift
+    return found
+
+
+def power_of_two(B: Tensor) -> Tensor:
+    """2^-k for the largest |B| in [2^k, 2^(k+1)), as a tensor: nobody waits for its value."""
+    largest = B.abs().amax()
+    exponent = torch.frexp(largest).exponent.clamp(-FARTHEST, FARTHEST)
+    return torch.ldexp(torch.ones_like(largest), 1 - exponent)
+
+
+def multiply(X: Tensor, B: Tensor) -> Tensor:
+    """X B for halves, added up in float32."""
+    if X.is_cuda:
+        return torch.mm(X, B, out_dtype=torch.float32)
+    return X.float() @ B.float()  # products of two halves are exact in float32

@@ -1,0 +1,98 @@
+"""Rows on the host that are sent to a device chunk by chunk, because they do not fit there.
+
+While the device works on a chunk, the next one is written to pinned memory by all cores (one alone
+is slower than the bus) and copied to the device from there.  Two buffers take turns.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .base import Rows
+from .subset import some_of
+from .threads import each_part
+
+BUFFERS = 2
+
+
+class Streamed:
+    """Rows of another store, in the memory or the files of this machine, for a device."""
+
+    def __init__(self, rows: Rows, device: torch.device, half: bool = False) -> None:
+        self.rows, self.device, self.shape = rows, device, rows.shape
+        wide = torch.float64 if rows.dtype == np.float64 else torch.float32
+        self.stored = torch.float16 if half else wide
+
+    def block(self, lo: int, hi: int) -> Tensor:
+        return self._read(self.rows, lo, hi).to(self.device)
+
+    def gather(self, index: NDArray[np.intp]) -> Tensor:
+        return self._tensor(self.rows.dense(index)).to(self.device)
+
+    def chunks(
+        self, index: NDArray[np.intp] | None, step: int
+    ) -> Iterator[tuple[int, int, Tensor]]:
+        rows = self.rows if index is None else some_of(self.rows, index)
+        n = rows.shape[0]
+        edges = [(lo, min(lo + step, n)) for lo in range(0, n, step)]
+        if self.device.type != "cuda":
+            for lo, hi in edges:
+                yield lo, hi, self._read(rows, lo, hi)
+            return
+        yield from self._ahead(rows, edges, step)
+
+    def _ahead(
+        self, rows: Rows, edges: list[tuple[int, int]], step: int
+    ) -> Iterator[tuple[int, int, Tensor]]:
+        """The chunks, each read and sent while the one before is in use."""
+        shape = min(step, rows.shape[0]), self.shape[1]
+        host = [torch.empty(shape, dtype=self.stored, pin_memory=True) for _ in range(BUFFERS)]
+        there = [torch.empty(shape, dtype=self.stored, device=self.device) for _ in range(BUFFERS)]
+        copied = [torch.cuda.Event() for _ in range(BUFFERS)]
+        used = [torch.cuda.Event() for _ in range(BUFFERS)]
+        side = torch.cuda.Stream(self.device)
+        now = torch.cuda.current_stream(self.device)
+
+        def send(k: int) -> None:
+            (lo, hi), place = edges[k], k % BUFFERS
+            copied[place].synchronize()  # the buffer's last content has been copied
+            fill(rows, lo, hi, host[place][: hi - lo].numpy())
+            with torch.cuda.stream(side):
+                side.wait_event(used[place])  # and was used
+                there[place][: hi - lo].copy_(host[place][: hi - lo], non_blocking=True)
+                copied[place].record(side)
+
+        with ThreadPoolExecutor(1, "slender-send") as reader:
+            following = reader.submit(send, 0)
+            for k, (lo, hi) in enumerate(edges):
+                following.result()
+                if k + 1 < len(edges):
+                    following = reader.submit(send, k + 1)
+                now.wait_event(copied[k % BUFFERS])
+                yield lo, hi, there[k % BUFFERS][: hi - lo]
+                used[k % BUFFERS].record(now)
+
+    def _read(self, rows: Rows, lo: int, hi: int) -> Tensor:
+        return self._tensor(rows.to_send(lo, hi))
+
+    def _tensor(self, X: Any) -> Tensor:
+        X = np.ascontiguousarray(X)
+        X = X if X.flags.writeable else X.copy()  # of a memory map: torch would warn
+        return torch.from_numpy(X).to(self.stored)
+
+
+def fill(rows: Rows, lo: int, hi: int, out: NDArray[Any]) -> None:
+    """out = rows lo..hi; from memory by all cores, from a file as it is read."""
+
+    def part(first: int, last: int) -> None:
+        out[first:last] = rows.to_send(lo + first, lo + last)
+
+    if rows.on_disk:
+        part(0, hi - lo)
+    else:
+        each_part(np.full(hi - lo, float(rows.shape[1])), part)

@@ -1,0 +1,164 @@
+"""Blocks of rows as tensors of torch, and the tensor that they are taken from.
+
+A tensor stays where and as it is: float16, bfloat16, float32 or float64.  How its rows are
+multiplied is in arithmetic.py; rows on the host, for a device, are in streamed.py.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..arrays import astype, like
+from .arithmetic import Arithmetic, Halves, Plain, multiply, pieces_of, power_of_two
+from .block import Bad, Block
+from .kernel import KernelRows
+
+HALVES = ("float16", "bfloat16")
+
+
+class TensorBlock(Block):
+    """Rows of a tensor."""
+
+    __slots__ = ("X", "arithmetic")
+
+    def __init__(self, X: Tensor, arithmetic: Arithmetic, dtype: np.dtype[Any]) -> None:
+        self.X, self.arithmetic, self.dtype = X, arithmetic, dtype  # (rows, d), as stored
+        self.shape = (X.shape[0], X.shape[1])
+
+    @property
+    def wide(self) -> Tensor:
+        """The rows in the dtype of the computation."""
+        return astype(self.X, self.dtype)
+
+    def __matmul__(self, B: Any) -> Any:
+        B = like(B, self.X, self.dtype)
+        return self.wide @ B if B.ndim == 1 else self.arithmetic.product(self.X, B)
+
+    def unscaled(self, B: Tensor) -> tuple[Tensor, Tensor | None]:
+        """S and f with X B = f S: whoever reads S next multiplies, which saves a pass over it."""
+        return self.arithmetic.unscaled(self.X, B)
+
+    def __rmatmul__(self, G: Any) -> Any:
+        return like(G, self.X, self.dtype) @ self.wide
+
+    def __getitem__(self, rows: slice) -> "TensorBlock":
+        return TensorBlock(self.X[rows], self.arithmetic, self.dtype)
+
+    def product(self, B: Any, out: Any) -> None:
+        out[:] = self @ B
+
+    def add_product(self, G: Any, out: Any, scratch: Any = None) -> None:
+        """out += Gᵀ X; halves are multiplied as such."""
+        if not isinstance(self.arithmetic, Halves):
+            out += G.T @ self.wide
+            return
+        scale = power_of_two(G)
+        halves, arithmetic = self.X.dtype, self.arithmetic
+        self.add_halves(
+            pieces_of(G * scale, arithmetic.pieces, halves, arithmetic.shift), out, scale
+        )
+
+    def add_halves(self, pieces: list[Tensor], out: Tensor, scale: Tensor) -> None:
+        """out += Gᵀ X / scale for G in pieces."""
+        assert isinstance(self.arithmetic, Halves)
+        for k, piece in enumerate(pieces):
+            share = 2.0 ** (-self.arithmetic.shift * k)
+            out += multiply(piece.T, self.X) * (share / scale)
+
+    def halves(self, columns: int) -> list[Tensor] | None:
+        """Room for residuals (rows, columns) in pieces; None if rows are not multiplied so."""
+        if not isinstance(self.arithmetic, Halves):
+            return None
+        shape = self.shape[0], columns
+        return [self.X.new_empty(shape) for _ in range(self.arithmetic.pieces)]
+
+    def row_squares(self) -> Any:
+        return self.wide.square().sum(dim=1)
+
+    def column_squares(self) -> Any:
+        return self.wide.square().sum(dim=0)
+
+    def times_rows(self, factor: Any) -> "TensorBlock":
+        return self._changed(self.wide * like(factor, self.X, self.dtype)[:, None])
+
+    def scaled(self, scale: Any) -> "TensorBlock":
+        return self._changed(self.wide * like(scale, self.X, self.dtype))
+
+    def _changed(self, X: Tensor) -> "TensorBlock":
+        return TensorBlock(X, Plain(self.dtype), self.dtype)
+
+    def astype(self, dtype: Any) -> "TensorBlock":
+        return TensorBlock(self.X, Plain(np.dtype(dtype)), np.dtype(dtype))
+
+    def first_bad(self) -> Bad | None:
+        good = torch.isfinite(self.X)
+        if bool(good.all()):
+            return None
+        i, j = (~good).nonzero()[0].tolist()
+        return i, j, float(self.X[i, j])
+
+    def toarray(self) -> Any:
+        return self.wide
+
+    def kernel_rows(self) -> KernelRows:
+        raise ValueError("this method computes on the CPU's cores, but the rows are a tensor")
+
+
+class Store(Protocol):
+    """Where rows come from: a tensor on the device, or rows on the host (streamed.py)."""
+
+    shape: tuple[int, int]
+    device: torch.device
+    stored: torch.dtype
+
+    def block(self, lo: int, hi: int) -> Tensor:
+        """Rows lo..hi on the device."""
+
+    def gather(self, index: NDArray[np.intp]) -> Tensor:
+        """The rows `index` on the device."""
+
+    def chunks(
+        self, index: NDArray[np.intp] | None, step: int
+    ) -> Iterator[tuple[int, int, Tensor]]:
+        """All rows, or the rows `index`, so many at a time."""
+
+
+class Resident:
+    """A tensor on its device."""
+
+    def __init__(self, X: Tensor) -> None:
+        self.X, self.shape = X, (X.shape[0], X.shape[1])
+        self.device, self.stored = X.device, X.dtype
+        self._places: tuple[Any, Tensor] | None = None  # an index, and the same on the device
+
+    def block(self, lo: int, hi: int) -> Tensor:
+        return self.X[lo:hi]
+
+    def gather(self, index: NDArray[np.intp]) -> Tensor:
+        return self.X[torch.as_tensor(np.asarray(index), device=self.device)]
+
+    def chunks(
+        self, index: NDArray[np.intp] | None, step: int
+    ) -> Iterator[tuple[int, int, Tensor]]:
+        n = self.shape[0] if index is None else len(index)
+        if index is not None and (self._places is None or self._places[0] is not index):
+            self._places = index, torch.as_tensor(index, device=self.device)
+        for lo in range(0, n, step):
+            hi = min(lo + step, n)
+            if index is None:
+                yield lo, hi, self.X[lo:hi]
+            else:
+                assert self._places is not None
+                yield lo, hi, self.X[self._places[1][lo:hi]]
+
+
+def fastest(store: Store, dtype: np.dtype[Any]) -> Arithmetic:
+    """Halves in one piece where a GPU has units for them, else the dtype of the computation."""
+    name = str(store.stored).removeprefix("torch.")
+    if store.device.type == "cuda" and name in HALVES:
+        return Halves(name)
+    return Plain(dtype)

@@ -1,0 +1,328 @@
+"""The kernels of slender.device: Triton's, interpreted on the CPU, and their twins in torch.
+
+Both are compared with float64 or mpmath, and the pieces of half precision with their definition.
+"""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from interpreted import Interpreter
+
+torch = pytest.importorskip("torch")
+from slender.device import softmax_residuals  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+HALVES = {"float16": 2.0**11, "bfloat16": 2.0**8}
+mp.mp.dps = 60
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    pytest.importorskip("triton")
+    process = Interpreter()
+    yield process
+    process.close()
+
+
+@pytest.fixture(params=["twin", "triton"])
+def call(request):
+    """Call a function where softmax_residuals is the twin, or the Triton kernel."""
+    if request.param == "twin":
+        return lambda function, *arguments: function(*arguments)
+    return request.getfixturevalue("interpreter")
+
+
+def on_arrays(S, b, y, w, halves=None, pieces=0, padding=0, factor=None):
+    """softmax_residuals of NumPy arrays: loss, doubt, residuals or pieces, and padding."""
+    m, C = S.shape
+    wide = torch.full((m, C + padding), -7.0, dtype=torch.from_numpy(S).dtype)
+    wide[:, :C] = torch.from_numpy(S)
+    given = [torch.from_numpy(a) for a in (b, y, w)]
+    out = None
+    if pieces:
+        out = [
+            torch.full((m, C + padding), -7.0, dtype=getattr(torch, halves)) for _ in range(pieces)
+        ]
+    loss, doubt = softmax_residuals(
+        wide[:, :C],
+        *given,
+        [piece[:, :C] for piece in out] if out else None,
+        None if factor is None else wide.new_tensor(factor),
+    )
+    written = [piece.to(torch.float64).numpy() for piece in (out or [wide])]
+    return loss.numpy(), doubt.numpy(), [a[:, :C] for a in written], [a[:, C:] for a in written]
+
+
+def uses_triton():
+    from slender.device.compiled import runs_triton
+
+    return runs_triton(torch.zeros(1))
+
+
+def truth(S, b, y, w):
+    """loss, doubt and residuals in float64, without differences of large numbers."""
+    s = (S + b).astype(np.float64)
+    loss, doubt, R = np.empty(len(s)), np.empty(len(s)), np.empty_like(s)
+    for i in range(len(s)):
+        top, s_y = s[i].max(), s[i, y[i]]
+        e = np.exp(s[i] - top)
+        others = math.fsum(np.delete(e, y[i]))
+        everything = others + e[y[i]]
+        loss[i] = math.log1p(others) if s_y == top else (top - s_y) + math.log(everything)
+        doubt[i] = others / everything
+        R[i] = w[i] * e / everything
+        R[i, y[i]] = -w[i] * doubt[i]
+    return loss, doubt, R
+
+
+def drawn(m, C, seed=0, spread=3.0, dtype=np.float32):
+    """Scores and intercepts whose sums and differences are exact in float32."""
+    rng = np.random.default_rng(seed)
+    S = (np.rint(256 * spread * rng.standard_normal((m, C))) / 256).astype(dtype)
+    b = (np.rint(256 * rng.standard_normal(C)) / 256).astype(dtype)
+    return S, b, rng.integers(C, size=m), rng.uniform(0.1, 2.0, m).astype(dtype)
+
+
+def sure(m, C, gap, dtype=np.float32):
+    """Rows whose own class is `gap` above all others, give or take one."""
+    S, b, y, w = drawn(m, C, dtype=dtype, spread=0.3)
+    S[np.arange(m), y] += dtype(gap)
+    return S, b, y, w
+
+
+def weighted(w):
+    S, b, y, _ = drawn(len(w), 37)
+    return S, b, y, np.array(w, np.float32)
+
+
+CASES = {
+    "one class": lambda: drawn(5, 1),
+    "two classes": lambda: drawn(9, 2),
+    "few classes, many rows": lambda: drawn(131, 10),
+    "a power of two": lambda: drawn(6, 64),
+    "not a power of two": lambda: drawn(6, 1000),
+    "an odd number": lambda: drawn(4, 777),
+    "as many as registers hold": lambda: drawn(2, 8192),
+    "more than registers hold": lambda: drawn(3, 9001),
+    "five blocks": lambda: drawn(2, 20_000, spread=1.0),
+    "scores of 1e4": lambda: drawn(8, 50, spread=1e4),
+    "long rows, scores of 1e4": lambda: drawn(2, 10_000, spread=1e4),
+    "doubt of 1e-7": lambda: sure(8, 20, 18.0),
+    "doubt of 1e-30": lambda: sure(8, 20, 70.0),
+    "doubt of 1e-30, long rows": lambda: sure(2, 9001, 78.0),
+    "doubt of 1e-1000": lambda: sure(4, 20, 2500.0),
+    "surely wrong": lambda: sure(8, 20, -70.0),
+    "equal scores": lambda: (np.zeros((4, 30), np.float32), np.zeros(30, np.float32),
+                             np.arange(4), np.ones(4, np.float32)),
+    "zero weights": lambda: weighted([0.0, 1.0, 0.0]),
+    "huge weights": lambda: weighted([1e30, 1e36, 1e-30]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("C", [100, 9001])
+def test_scores_times_a_factor(call, C):
+    S, b, y, w = drawn(3, C)
+    plain = call(on_arrays, S, b, y, w)
+    scaled = call(on_arrays, S * np.float32(2.0**-10), b, y, w, None, 0, 0, 2.0**10)
+    for one, other in zip(plain[:2], scaled[:2], strict=True):
+        assert np.array_equal(one, other)
+    assert np.array_equal(plain[2], scaled[2])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_residuals(call, name):
+    S, b, y, w = CASES[name]()
+    loss, doubt, (R,), _ = call(on_arrays, S, b, y, w)
+    loss_, doubt_, R_ = truth(S, b, y, w)
+    np.testing.assert_allclose(loss, loss_, rtol=1e-6, atol=1e-36)
+    np.testing.assert_allclose(doubt, doubt_, rtol=1e-6, atol=1e-36)
+    np.testing.assert_array_less(np.abs(R - R_), 1e-6 * np.abs(R_) + 1e-36 * (1.0 + w[:, None]))
+
+
+def test_a_doubt_of_1e_30_keeps_its_digits(call):
+    """In float32 and in float64, against 60 digits."""
+    for dtype, tolerance in ((np.float32, 1e-6), (np.float64, 1e-14)):
+        S, b, y, w = sure(6, 15, 70.0, dtype)
+        loss, doubt, (R,), _ = call(on_arrays, S, b, y, w)
+        for i, s in enumerate(S + b):
+            own = mp.mpf(float(s[y[i]]))
+            others = sum(mp.exp(mp.mpf(float(v)) - own) for c, v in enumerate(s) if c != y[i])
+            assert 1e-33 < others < 1e-28
+            for found, exact in (
+                (loss[i], mp.log1p(others)),
+                (doubt[i], others / (1 + others)),
+                (R[i, y[i]], -mp.mpf(float(w[i])) * others / (1 + others)),
+            ):
+                assert abs(found - exact) <= tolerance * abs(exact)
+
+
+@pytest.mark.parametrize("halves", HALVES)
+@pytest.mark.parametrize("C", [37, 9000])
+def test_pieces(call, halves, C):
+    """Each piece is the rounding of what those before it leave, times u."""
+    S, b, y, w = drawn(3, C)
+    w *= np.float32(64.0)
+    loss, doubt, (R,), _ = call(on_arrays, S, b, y, w)
+    # Triton's interpreter does not round to bfloat16 but cuts digits off; a GPU rounds.
+    cuts_off = halves == "bfloat16" and isinstance(call, Interpreter)
+    for pieces in (1, 2, 3):
+        again = call(on_arrays, S, b, y, w, halves, pieces)
+        np.testing.assert_array_equal(again[0], loss)
+        np.testing.assert_array_equal(again[1], doubt)
+        rest, sum_of = R.copy(), 0.0
+        for k, piece in enumerate(again[2]):
+            rounded = torch.from_numpy(rest).to(torch.float32).to(getattr(torch, halves))
+            if cuts_off:
+                assert (np.abs(piece - rest) <= 2.0 / HALVES[halves] * np.abs(rest)).all()
+            else:
+                np.testing.assert_array_equal(piece, rounded.to(torch.float64).numpy())
+            rest = (rest - piece) * HALVES[halves]
+            sum_of = sum_of + piece / HALVES[halves] ** k
+    assert np.abs(sum_of - R).max() <= (8.0 if cuts_off else 1.0) * 2.0**-24 * np.abs(R).max()
+
+
+@pytest.mark.parametrize("pieces", [0, 2])
+@pytest.mark.parametrize("C", [24, 25, 8200])
+def test_rows_with_space_between(call, C, pieces):
+    """Only the C classes of a row are written, whatever its stride."""
+    S, b, y, w = drawn(5, C)
+    plain = call(on_arrays, S, b, y, w, "float16", pieces)
+    loss, doubt, written, padding = call(on_arrays, S, b, y, w, "float16", pieces, 8)
+    np.testing.assert_array_equal(loss, plain[0])
+    np.testing.assert_array_equal(doubt, plain[1])
+    for found, expected, beside in zip(written, plain[2], padding, strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert (beside == -7.0).all()
+
+
+@pytest.mark.parametrize("C", [20, 9000])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_not_finite_give_no_finite_loss(call, C, bad):
+    S, b, y, w = drawn(4, C)
+    S[1, (y[1] + 1) % C] = S[2, y[2]] = bad
+    with np.errstate(invalid="ignore"):
+        loss, doubt, *_ = call(on_arrays, S, b, y, w)
+    np.testing.assert_array_equal(np.isnan(loss), [False, True, True, False])
+    np.testing.assert_array_equal(np.isnan(doubt), [False, True, True, False])
+
+
+def test_labels_of_32_bits_and_no_rows(call):
+    S, b, y, w = drawn(4, 12)
+    expected = call(on_arrays, S, b, y, w)
+    found = call(on_arrays, S, b, y.astype(np.int32), w)
+    np.testing.assert_array_equal(found[2][0], expected[2][0])
+    loss, doubt, *_ = call(on_arrays, S[:0], b, y[:0], w[:0])
+    assert loss.shape == doubt.shape == (0,)
+
+
+def test_which_of_the_two_ran(interpreter):
+    assert not uses_triton()
+    assert interpreter(uses_triton)
+
+
+# -- compiled for a GPU ----------------------------------------------------------------------------
+
+POINTERS = {  # of sweep_kernel; others are of the dtype of the rows
+    "y": "i32", "index": "i32", "first": "i64", "last": "i64", "every": "i64", "look": "i64",
+    "m": "i64", "t": "i64", "seen": "i64", "looks": "i64",
+    **dict.fromkeys(
+        ["positive", "negative", "numbers", "scale", "b", "a", "total", "squares"], "fp64"
+    ),
+}  # fmt: skip
+
+
+def compiled(kernel, types, fixed, warps):
+    """The machine code of a kernel for an H100 or H200; needs no GPU."""
+    from triton import compile as build
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    signature = {name: types(name) for name in kernel.arg_names}
+    source = ASTSource(kernel, signature | dict.fromkeys(fixed, "constexpr"), fixed)
+    options = {"num_warps": warps, "enable_fp_fusion": True}
+    return build(source, target=GPUTarget("cuda", 90, 32), options=options).asm["cubin"]
+
+
+@pytest.fixture
+def _compiler(monkeypatch, tmp_path):
+    pytest.importorskip("triton")
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_compiler")
+@pytest.mark.parametrize("pieces", [0, 2])
+def test_the_softmax_compiles(pieces):
+    """The interpreter accepts more than the compiler."""
+    from slender.device import softmax_kernel
+
+    half = "*fp16" if pieces else "*fp32"
+    of = {"y": "*i64", "hi": half, "mid": half, "lo": half}
+    sizes = dict.fromkeys(["stride", "out_stride", "C", "m"], "i32")
+    fixed = {"ALIGN": 8, "PIECES": pieces, "UNIT": 2048.0}
+    for kernel, shape in (
+        (softmax_kernel.rows_kernel, {"ROWS": 1, "WIDTH": 1024}),
+        (softmax_kernel.rows_kernel, {"ROWS": 1024, "WIDTH": 1}),
+        (softmax_kernel.rows_kernel, {"ROWS": 64, "WIDTH": 16}),
+        (softmax_kernel.long_row_kernel, {"WIDTH": 4096, "BLOCKS": 4}),
+    ):
+        assert compiled(
+            kernel, lambda name: {**of, **sizes}.get(name, "*fp32"), {**fixed, **shape}, 4
+        )
+
+
+@pytest.mark.usefixtures("_compiler")
+@pytest.mark.parametrize(
+    ("loss", "dtype", "flag"),
+    [
+        ("Logistic", "fp32", False),
+        ("CalibratedHinge", "fp32", True),
+        ("Squared", "fp64", True),
+        ("Hinge", "fp32", True),
+        ("Exponential", "fp64", False),
+    ],
+)
+def test_the_sweep_compiles(loss, dtype, flag):
+    from slender.device import sweep_kernel
+
+    flags = dict.fromkeys(["INDICATOR", "AVERAGE", "DECAYS", "SHRINKS"], flag)
+
+    def types(name):
+        if name in ("stride", "y_stride", "first_class", "report", "k"):
+            return "i32"
+        return f"*{POINTERS.get(name, dtype)}"
+
+    fixed = {"LOSS": loss, "WIDTH": 64, **flags}
+    assert compiled(sweep_kernel.sweep_kernel, types, fixed, 1)
+
+
+# -- the benchmark ---------------------------------------------------------------------------------
+
+
+def test_the_benchmark_of_kernels_passes():
+    pytest.importorskip("triton")
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-m", "benchmarks.gpu_kernels"]
+    ran = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    *lines, last = ran.stdout.splitlines()
+    assert last == "all 12 pass"
+    assert sum("softmax_residuals" in line for line in lines) == 9
+    assert sum("sweep_classes" in line for line in lines) == 3
+
+
+def test_a_kernel_that_errs_fails_the_benchmark():
+    from benchmarks.gpu_kernels import Verdict
+
+    assert "error 1.0e-07, twin 1.0e-07: pass" in str(Verdict("x", 1e-7, 1e-7, 1e-6))
+    assert "FAIL" in str(Verdict("x", 1e-5, 1e-7, 1e-6))
+    assert not Verdict("x", np.nan, 1e-7, 1e-6).passed

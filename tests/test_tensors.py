@@ -1,0 +1,367 @@
+"""Rows on a device, as tensors: products, passes, fits and certificates against float64 and NumPy.
+
+torch on the CPU runs the same code as on a GPU, except that products of halves are emulated there:
+their factors are rounded as a GPU rounds them, and added up in float32.
+"""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+from slender import LinearProbe, LogisticClassifier
+from slender.arrays import to_numpy
+from slender.data import examples_of
+from slender.datasets import planted
+from slender.metrics import measure
+from slender.passes import SoftmaxPass
+from slender.passes.doubts import Wanted
+from slender.problem import Multinomial
+from slender.problem.certificate import certify
+from slender.problem.rounding import rounding
+from slender.rows import as_rows
+from slender.solvers.checkpoint import SavedRun
+from slender.solvers.packing import pack
+
+torch = pytest.importorskip("torch")
+
+from slender.data.tensors import TensorRows  # noqa: E402
+from slender.rows.arithmetic import Halves, Plain  # noqa: E402
+from slender.rows.streamed import Streamed, fill  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_gpu(monkeypatch):
+    """A tensor on a GPU does not become an array by itself, nor do these."""
+
+    def refuse(self, *given, **named):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+
+
+HALVES = [Halves("float16"), Halves("float16", 2), Halves("bfloat16"), Halves("bfloat16", 3)]
+
+
+def made(n=400, d=20, C=7, seed=0, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    y = rng.integers(0, C, n).astype(np.int32)
+    y[:C] = np.arange(C)
+    return X, y, rng
+
+
+def tensor_rows(X, arithmetic=None):
+    """The rows in the dtype that the arithmetic needs, and the same numbers in float64."""
+    stored = torch.from_numpy(X)
+    if isinstance(arithmetic, Halves):
+        stored = stored.to(getattr(torch, arithmetic.half))
+    return TensorRows(stored, arithmetic), stored.double().numpy()
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arithmetic", HALVES)
+@given(exponent=st.integers(-30, 30), seed=st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_products_of_halves_are_exact_for_rounded_weights(arithmetic, exponent, seed):
+    X, _, rng = made(50, 30, seed=seed)
+    rows, wide = tensor_rows(X, arithmetic)
+    W = torch.from_numpy(rng.standard_normal((30, 6)).astype(np.float32)) * 2.0**exponent
+    rounded = arithmetic.rounded(W)
+    assert float((rounded - W).abs().max()) <= 2.0 * arithmetic.unit * float(W.abs().max())
+    assert torch.equal(arithmetic.rounded(rounded), rounded)
+    S = rows.block(0, 50) @ rounded
+    true = wide @ rounded.double().numpy()
+    # only the sums in float32 are rounded
+    size = np.abs(wide) @ np.abs(rounded.double().numpy())
+    assert (np.abs(S.double().numpy() - true) <= 30 * 2.0**-23 * size).all()
+
+
+@pytest.mark.parametrize("arithmetic", HALVES)
+def test_residuals_in_halves_are_off_by_what_is_said(arithmetic):
+    X, _, rng = made(300, 10)
+    rows, wide = tensor_rows(X, arithmetic)
+    R = torch.from_numpy((rng.random((300, 4)) ** 8).astype(np.float32)) * 1e-6
+    G = torch.zeros((4, 10))
+    rows.block(0, 300).add_product(R, G)
+    size = R.double().numpy().T @ np.abs(wide)
+    lost = arithmetic.underflow * float(R.max()) * 2 * np.abs(wide).sum(axis=0)
+    error = np.abs(G.double().numpy() - R.double().numpy().T @ wide)
+    assert (error <= (arithmetic.unit + 300 * 2.0**-24) * size + lost).all()
+
+
+def test_rows_of_a_tensor_have_the_verbs_of_rows():
+    X, _, rng = made()
+    here, there = as_rows(X), TensorRows(torch.from_numpy(X))
+    B = rng.standard_normal((20, 3)).astype(np.float32)
+    index, scale = np.array([5, 3, 300]), np.linspace(1, 2, 20).astype(np.float32)
+    for change in (
+        lambda rows: rows,
+        lambda rows: rows.scaled(scale),
+        lambda rows: rows.normalised(),
+        lambda rows: rows.widened(),
+        lambda rows: rows.part(10, 200),
+    ):
+        one, other = change(here), change(there)
+        np.testing.assert_allclose(other.matmat(B).numpy(), one.matmat(B), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(other.sqnorms().numpy(), one.sqnorms(), rtol=1e-5)
+        np.testing.assert_allclose(
+            other.dense(index[:2]).numpy(), one.dense(index[:2]), rtol=1e-5, atol=1e-6
+        )
+    some = there.subset(index)
+    assert some.shape == (3, 20)
+    assert some.where(2) == "row 300"
+
+
+def test_the_first_bad_number_is_named():
+    X, _, _ = made()
+    rows = TensorRows(torch.from_numpy(X).half())
+    assert rows.first_bad() is None
+    X[17, 4] = np.nan
+    X[18, 0] = np.inf
+    i, j, value = TensorRows(torch.from_numpy(X)).first_bad()
+    assert (i, j, np.isnan(value)) == (17, 4, True)
+
+
+# -- passes ----------------------------------------------------------------------------------------
+
+
+def nasty_weights(n, rng):
+    w = 10.0 ** rng.uniform(-6, 0, n)
+    w[::7] = 0.0
+    return w / np.count_nonzero(w)
+
+
+@pytest.mark.parametrize("A", ["none", "diagonal", "matrix"])
+@pytest.mark.parametrize("arithmetic", [None, Halves("float16", 2), Plain(np.dtype(np.float32))])
+def test_a_softmax_pass_is_that_of_numpy(A, arithmetic):
+    X, y, rng = made()
+    rows, wide = tensor_rows(X, arithmetic)
+    w = nasty_weights(len(y), rng)
+    W, b = rng.standard_normal((20, 7)).astype(np.float32), np.linspace(-1, 1, 7, dtype=np.float32)
+    W = rows.arithmetic.rounded(torch.from_numpy(W)).numpy()
+    there = examples_of(rows, y, w)
+    here = examples_of(as_rows(wide), y, w)
+    wanted = Wanted(np.ones(7), 20)
+    found = there.reduce(
+        SoftmaxPass(torch.from_numpy(W), torch.from_numpy(b), A, Wanted(torch.ones(7), 20))
+    )
+    true = here.reduce(SoftmaxPass(W.astype(float), b.astype(float), A, wanted))
+    for name in ("sums", "g", "own", "a", "pp", "G"):
+        one, other = getattr(true, name), to_numpy(getattr(found, name))
+        small = 1e-6 * np.abs(one).max(initial=0.0)
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=small)
+    assert set(zip(found.doubts.row, found.doubts.of, strict=True)) == set(
+        zip(true.doubts.row, true.doubts.of, strict=True)
+    )
+
+
+def test_a_pass_with_arrays_of_numpy_brings_its_sums_home():
+    X, y, rng = made()
+    w = nasty_weights(len(y), rng)
+    W, b = rng.standard_normal((20, 7)).astype(np.float32), np.zeros(7, np.float32)
+    found = examples_of(TensorRows(torch.from_numpy(X)), y, w).reduce(SoftmaxPass(W, b))
+    true = examples_of(as_rows(X), y, w).reduce(SoftmaxPass(W, b))
+    assert isinstance(found.G, np.ndarray)
+    np.testing.assert_allclose(found.G, true.G, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_metrics_are_those_of_numpy(temperature):
+    X, y, rng = made()
+    w = np.ones(len(y)) / len(y)
+    W, b = rng.standard_normal((7, 20)).astype(np.float32), rng.standard_normal(7)
+    here = measure(examples_of(as_rows(X), y, w), W, b, temperature)
+    there = examples_of(TensorRows(torch.from_numpy(X)), y, w)
+    found = measure(there, torch.from_numpy(W), torch.from_numpy(b), temperature)
+    assert found == pytest.approx(here, rel=1e-5)
+
+
+def test_rows_are_sent_as_they_are_stored():
+    X, _, _ = made(5000)
+    for stored in (X, X.astype(np.float16), X.astype(np.float64)):
+        rows, out = as_rows(stored), np.empty((3000, 20), stored.dtype)
+        fill(rows, 1000, 4000, out)
+        assert np.array_equal(out, stored[1000:4000])
+        assert rows.to_send(0, 5).dtype == stored.dtype
+
+
+def test_streamed_rows_give_the_same_sums():
+    X, y, rng = made()
+    w = nasty_weights(len(y), rng)
+    W, b = rng.standard_normal((20, 7)).astype(np.float32), np.zeros(7, np.float32)
+    streamed = TensorRows(Streamed(as_rows(X), torch.device("cpu")))
+    index = np.sort(rng.choice(400, 150, replace=False))
+    for some in (slice(None), index):
+        rows = streamed if isinstance(some, slice) else streamed.subset(index)
+        found = examples_of(rows, y[some], w[some]).reduce(SoftmaxPass(W, b))
+        true = examples_of(as_rows(X[some]), y[some], w[some]).reduce(SoftmaxPass(W, b))
+        np.testing.assert_allclose(found.G, true.G, rtol=1e-4, atol=1e-7)
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arithmetic", [None, *HALVES])
+@given(seed=st.integers(0, 10**6), size=st.floats(-3, 1), spread=st.floats(0, 4))
+@settings(max_examples=25, deadline=None)
+def test_rounding_is_within_its_bound(arithmetic, seed, size, spread):
+    """Objective and gradient of a pass, against float64, for weights and rows of many sizes."""
+    X, y, rng = made(200, 15, 5, seed)
+    X *= 10.0 ** rng.uniform(-spread / 2, 0, 15).astype(np.float32)
+    rows, wide = tensor_rows(X, arithmetic)
+    w = 10.0 ** rng.uniform(-spread, 0, 200)
+    w /= len(w)
+    problem = Multinomial(examples_of(rows, y, w), 5)
+    exact = Multinomial(examples_of(as_rows(wide), y, w), 5)
+    theta = problem.start()
+    theta[:, :-1] = torch.from_numpy(rng.standard_normal((5, 15)) * 10.0**size)
+    for second in (False, True):
+        point = problem.at(theta, 1e-3, second)
+        off = rounding(problem, point)
+        W, b = problem.model(point.theta)
+        true = exact.at(exact.theta(W.double().numpy(), b.double().numpy()), 1e-3)
+        assert abs(point.objective - true.objective) <= off.objective + 1e-7 * true.objective
+        error = point.gradient.double().numpy() - true.gradient
+        assert np.linalg.norm(error[:, :-1]) <= off.gradient + 1e-6 * np.linalg.norm(true.gradient)
+        assert (np.abs(to_numpy(point.g) - true.g) <= off.g + 1e-12).all()
+
+
+@pytest.mark.parametrize("arithmetic", [None, *HALVES])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_certificate_holds_at_any_point(arithmetic, intercept):
+    X, y, rng = made(300, 12, 6)
+    rows, wide = tensor_rows(X, arithmetic)
+    w = nasty_weights(300, rng)
+    problem = Multinomial(examples_of(rows, y, w), 6, intercept)
+    C = 1.0
+    lam = problem.lam_of(C)
+    weights = w * np.count_nonzero(w)  # the problem's are c_i / n
+    best = LogisticClassifier(C=C, tol=1e-9, fit_intercept=intercept).fit(wide, y, weights)
+    theta = problem.start()
+    theta[:, :-1] += torch.from_numpy(0.1 * rng.standard_normal((6, 12)))
+    point = problem.at(theta, lam, second=True)
+    certificate = certify(problem, point)
+    assert point.objective + certificate.objective - certificate.gap <= best.objective_ * (1 + 1e-9)
+
+
+# -- fits ------------------------------------------------------------------------------------------
+
+
+def agree(one, other):
+    """Two certified fits of the same objective."""
+    slack = one.gap_ + other.gap_ + 1e-6 * one.objective_
+    assert abs(one.objective_ - other.objective_) <= slack
+
+
+PROBLEMS = {
+    "digits": lambda: (load_digits().data.astype(np.float32) / 16, load_digits().target),
+    "binary": lambda: (load_digits().data.astype(np.float32) / 16, load_digits().target > 4),
+    "many classes": lambda: planted(1800, 24, 300, separation=1.0)[:2],
+    "wide": lambda: (made(60, 900, 4)[0], made(60, 900, 4)[1]),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("C", [0.01, 100.0])
+def test_a_fit_to_tensors_is_that_to_arrays(name, C):
+    X, y = PROBLEMS[name]()
+    here = LogisticClassifier(C=C, random_state=0).fit(X, y)
+    for stored in (torch.float32, torch.float64):
+        there = LogisticClassifier(C=C, random_state=0).fit(
+            TensorRows(torch.from_numpy(X).to(stored)), y
+        )
+        assert there.gap_ <= 1e-3 * there.objective_
+        agree(here, there)
+        assert isinstance(there.coef_, np.ndarray)
+
+
+@pytest.mark.parametrize("arithmetic", [Halves("float16"), Halves("bfloat16")])
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+def test_a_fit_in_halves_refines_its_arithmetic_until_it_proves_tol(arithmetic, tol):
+    X, y = PROBLEMS["digits"]()
+    rows, wide = tensor_rows(X, arithmetic)
+    found = LogisticClassifier(C=0.1, tol=tol, random_state=0).fit(rows, y)
+    assert found.gap_ <= tol * found.objective_
+    best = LogisticClassifier(C=0.1, tol=1e-10).fit(wide, y)
+    assert best.objective_ * (1 - 1e-9) <= found.objective_ <= best.objective_ + found.gap_
+    # the reported objective is that of the weights that are kept
+    w = np.full(len(y), 1 / len(y))
+    problem = Multinomial(examples_of(as_rows(wide), y.astype(np.int32), w), 10)
+    theta = problem.theta(found.coef_.astype(float), found.intercept_.astype(float))
+    true = problem.at(theta, problem.lam_of(0.1)).objective
+    assert found.objective_ == pytest.approx(true, rel=1e-5)
+
+
+def test_nasty_float32_tensors():
+    """Column scales over twelve decades, weights over eight: proved, or said with a warning."""
+    for seed in range(12):
+        X, y, rng = made(120, 8, 4, seed)
+        X *= (10.0 ** rng.uniform(-6, 6, 8)).astype(np.float32)
+        w = 10.0 ** rng.uniform(-8, 0, 120)
+        C = 10.0 ** rng.uniform(-4, 4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            best = LogisticClassifier(C=C, tol=1e-9, max_iter=3000).fit(X.astype(float), y, w)
+            found = LogisticClassifier(C=C, random_state=0).fit(
+                TensorRows(torch.from_numpy(X)), y, w
+            )
+        assert found.gap_ >= 0
+        assert found.objective_ - found.gap_ <= best.objective_ * (1 + 1e-6) + 1e-12
+
+
+@pytest.mark.parametrize("scale", ["none", "l2", "standard"])
+def test_a_probe_on_tensors_chooses_as_on_arrays(scale):
+    X, y = PROBLEMS["digits"]()
+    settings = {"Cs": np.geomspace(1e-3, 10, 5), "scale": scale, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        here = LinearProbe(**settings).fit(X, y)
+        there = LinearProbe(**settings).fit(TensorRows(torch.from_numpy(X)), y)
+        half = LinearProbe(**settings).fit(
+            TensorRows(torch.from_numpy(X).half(), Halves("float16")), y
+        )
+    for found in (there, half):
+        assert found.gap_ <= 1e-3 * found.objective_
+        if found.C_ == here.C_:
+            agree(here, found)
+        for one, other in zip(here.path_, found.path_, strict=False):
+            assert abs(one["objective"] - other["objective"]) <= one["gap"] + other["gap"] + 1e-6
+
+
+def noting(write, seen):
+    """`write`, which also keeps the document of what is written."""
+
+    def both(self, saved, *given):
+        seen.append(json.dumps(pack(saved.tree, saved.kinds)[0]))
+        write(self, saved, *given)
+
+    return both
+
+
+def test_a_killed_fit_on_tensors_continues(tmp_path, monkeypatch):
+    X, y = PROBLEMS["many classes"]()
+    rows = TensorRows(torch.from_numpy(X))
+    settings = {"C": 10.0, "tol": 1e-6, "random_state": 0}
+    whole = LogisticClassifier(**settings).fit(rows, y)
+    part = LogisticClassifier(**settings, checkpoint=tmp_path, checkpoint_every=0.0)
+
+    def kill(record, model):
+        if len(part.trace_) == 10:  # there are doubtful rows, in batches
+            raise KeyError
+
+    part.set_params(callbacks=kill)
+    seen = []
+    monkeypatch.setattr(SavedRun, "write", noting(SavedRun.write, seen))
+    with pytest.raises(KeyError):
+        part.fit(rows, y)
+    assert '"BatchedCorrection"' in seen[-1]
+    again = LogisticClassifier(**settings, checkpoint=tmp_path, checkpoint_every=0.0).fit(rows, y)
+    assert len(again.trace_) == len(whole.trace_)
+    agree(whole, again)
