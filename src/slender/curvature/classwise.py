@@ -85,6 +85,7 @@ class Classwise:
     ) -> None:
         self.X, self.w, self.y, self.intercept = X, w, y, intercept  # (m, d) centred, (m,), (m,)
         self.of = of or len(X)  # rows that the sample was drawn from
+        self.means: Array | None = None  # (C, d) of the classes, centred, once they are known
         m, d = X.shape
         xp = namespace(X)
         S = _class_centred(X, y, w) if is_numpy(X) else _class_centred_there(X, y, w)
@@ -105,7 +106,9 @@ class Classwise:
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":
         """The curvature of the same sample, computed again with another dtype."""
         X, w = astype(self.X, dtype), astype(self.w, dtype)
-        return Classwise(X, w, self.y, self.intercept, rng, self.of)
+        other = Classwise(X, w, self.y, self.intercept, rng, self.of)
+        other.means = None if self.means is None else astype(self.means, dtype)
+        return other
 
     def classes(self, theta: Array, least: Array | float = 0.0) -> tuple[ClassCurvature, Array]:
         """A and the centres m_c - x̄ (C, d) at theta, estimated from the sample.
@@ -155,6 +158,9 @@ class Classwise:
         if doubtful is None:
             diagonal = A.diagonal
             return Blocks(self, A, centres, namespace(diagonal).clip(diagonal, None, most))
+        if doubtful.centres is not None:
+            sure = like(doubtful.sure, centres)[:, None]
+            centres = namespace(centres).where(sure, doubtful.centres, centres)
         rest = like(np.maximum(doubtful.rest, REST * doubtful.a), centres, np.float64)
         return Blocks(self, A, centres, rest, gram_of(doubtful, centres, self.P))
 

@@ -23,20 +23,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from ..arrays import Array, is_numpy, namespace
+from ..arrays import Array, dtype_of, is_numpy, like, namespace, to_numpy
 from ..kernels import kernel
 from ..passes.doubts import Doubts, Wanted
 from ..passes.residuals import FAST
-from ..problem import Multinomial
+from ..problem import Multinomial, Point
 from ..rows.threads import each_part, matmul
-from .doubtful_tensors import BatchedCorrection, BatchedGram, batched_gram
+from .doubtful_tensors import BatchedCorrection, BatchedGram, batched_gram, class_sums_there
 
 ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
 # pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
 DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 128 * 2**20, 64
 CROWD = 4  # times the average is the most that a class may have
+SHARE = 0.9
+FEW = 1e-3  # of a class's curvature: rows of other classes that hold less have no mean
 
 
 def wanted(problem: Multinomial, a: Array) -> Wanted:
@@ -53,14 +56,16 @@ def wanted(problem: Multinomial, a: Array) -> Wanted:
 
 
 class DoubtfulRows(NamedTuple):
-    """Pairs of a row and a class, ordered by class, and the rows."""
+    """Pairs of a row and a class, ordered by class, and the rows: doubtful ones, then means."""
 
     X: Array  # (u, d) centred
     place: NDArray[np.intp]  # of each pair's row in X
     starts: NDArray[np.intp]  # (C + 1,) where a class's pairs begin
     root: NDArray[Any]  # sqrt(h) of each pair
-    rest: NDArray[np.float64]  # (C,) the curvature of all other pairs
+    rest: NDArray[np.float64]  # (C,) the curvature of all pairs that are not doubtful
     a: NDArray[np.float64]  # (C,) of all pairs
+    centres: Array | None = None  # (C, d) m_c, if the means of the classes are known,
+    sure: NDArray[np.bool_] | None = None  # (C,) and where they are reliable
 
     @property
     def counts(self) -> NDArray[np.intp]:
@@ -68,26 +73,75 @@ class DoubtfulRows(NamedTuple):
         return np.diff(self.starts)
 
 
-def rows_of(problem: Multinomial, doubts: Doubts) -> DoubtfulRows:
-    """The doubtful rows, read from the rows of the problem."""
-    row, of, h, a = without_crowds(doubts)
-    index, place = np.unique(row, return_inverse=True)
+def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> DoubtfulRows:
+    """The doubtful rows, read from the rows of the problem.
+
+    With the means of the classes (C, d), centred, the means of the other pairs are added to them.
+    """
+    assert point.doubts is not None
+    doubts = without_crowds(point.doubts)
+    index, place = np.unique(doubts.row, return_inverse=True)
     most = max(1, ROW_BYTES // (problem.rows.shape[1] * problem.rows.dtype.itemsize))
     if len(index) > most:
-        doubt = np.bincount(place, h)
         kept = np.zeros(len(index), bool)
-        kept[np.argpartition(doubt, -most)[-most:]] = True
-        row, of, h = row[kept[place]], of[kept[place]], h[kept[place]]
-        index, place = np.unique(row, return_inverse=True)
-    C, dtype = len(a), problem.rows.dtype
-    return DoubtfulRows(
+        kept[np.argpartition(np.bincount(place, doubts.h), -most)[-most:]] = True
+        doubts = doubts.only(kept[place])
+        index, place = np.unique(doubts.row, return_inverse=True)
+    a, C = doubts.a, len(doubts.a)
+    rows = DoubtfulRows(
         X=problem.rows.dense(index) - problem.mean,
         place=place,
-        starts=np.searchsorted(of, np.arange(C + 1)),
-        root=np.sqrt(h).astype(dtype),
-        rest=np.maximum(a - np.bincount(of, h, C), 0.0),
+        starts=np.searchsorted(doubts.of, np.arange(C + 1)),
+        root=np.sqrt(doubts.h).astype(problem.rows.dtype),
+        rest=np.maximum(a - np.bincount(doubts.of, doubts.h, C), 0.0),
         a=a,
     )
+    return rows if means is None else with_means(rows, doubts, point, means, problem.intercept)
+
+
+def with_means(
+    rows: DoubtfulRows, doubts: Doubts, point: Point, means: Array, centred: bool
+) -> DoubtfulRows:
+    """Add two rows for each class, the means of the pairs that are not doubtful."""
+    of, r, h, C = doubts.of, doubts.r, doubts.h, len(rows.a)
+    g, own = to_numpy(point.g), to_numpy(point.own)
+    mine = np.maximum(own - np.bincount(of, np.maximum(-r, 0.0), C), 0.0)
+    others = np.maximum(g + own - np.bincount(of, np.maximum(r, 0.0), C), 0.0)
+    others[others < FEW * rows.a] = 0.0  # their sum would be rounding
+    tiny = float(np.finfo(np.float32).tiny)
+    share = rows.rest / np.maximum(mine + others, tiny)  # of |r|: what h is
+    known = np.bincount(of, h, C) + share * (mine + others)
+    sure = (share > SHARE) | (rows.rest <= FEW * rows.a)
+
+    def down(v: NDArray[np.float64]) -> Array:
+        return like(v, means, dtype_of(means))[:, None]
+
+    left = point.gradient[:, :-1] - float(point.lam) * point.theta[:, :-1]
+    left = left - class_sums(rows, r) + down(mine) * means
+    theirs = left * down((others > 0.0) / np.maximum(others, tiny))
+    centres = class_sums(rows, h) + down(share * mine) * means + down(share * others) * theirs
+    centres *= down(float(centred) / np.maximum(known, tiny))
+    u = len(rows.X)
+    place = np.concatenate([rows.place, u + np.arange(2 * C)])
+    share = np.where(sure, share, 0.0)
+    root = np.concatenate([rows.root, np.sqrt(share * mine), np.sqrt(share * others)])
+    order = np.argsort(np.concatenate([of, np.arange(C), np.arange(C)]), kind="stable")
+    return rows._replace(
+        X=namespace(means).concat([rows.X, means, theirs]),
+        place=place[order],
+        starts=rows.starts + 2 * np.arange(C + 1),
+        root=root[order].astype(rows.root.dtype),
+        centres=centres,
+        sure=sure,
+    )
+
+
+def class_sums(rows: DoubtfulRows, values: NDArray[np.float64]) -> Array:
+    """(C, d) Σ values x over the pairs of each class."""
+    X, C = rows.X, len(rows.a)
+    if is_numpy(X):
+        return csr_array((values.astype(X.dtype), rows.place, rows.starts), (C, len(X))) @ X
+    return class_sums_there(X, rows.place, np.repeat(np.arange(C), rows.counts), values, C)
 
 
 def without_crowds(doubts: Doubts) -> Doubts:
@@ -97,11 +151,11 @@ def without_crowds(doubts: Doubts) -> Doubts:
     too large.  They would cost the cube of their number, and the shared covariance describes such a
     large number well.
     """
-    row, of, h, a = doubts
-    order = np.lexsort((-h, of))
+    of = doubts.of
+    order = np.lexsort((-doubts.h, of))
     first = np.searchsorted(of, of)  # where the class of each pair begins
-    kept = np.sort(order[np.arange(len(of)) - first < CROWD * (1 + len(of) // len(a))])
-    return Doubts(row[kept], of[kept], h[kept], a)
+    most = CROWD * (1 + len(of) // len(doubts.a))
+    return doubts.only(np.sort(order[np.arange(len(of)) - first < most]))
 
 
 class Gram(NamedTuple):

@@ -95,3 +95,12 @@ def _cholesky(M: Array) -> tuple[Array, Array]:
 
     L, failed = torch.linalg.cholesky_ex(M)
     return L, failed
+
+
+def class_sums_there(X: Array, place: Any, of: Any, values: Any, C: int) -> Array:
+    """(C, d) Σ values x over the pairs (row, class)."""
+    import torch  # noqa: PLC0415
+
+    where = like(np.stack([of, place]), X, np.int64)
+    pairs = torch.sparse_coo_tensor(where, like(values, X, dtype_of(X)), (C, len(X)))
+    return pairs @ X

@@ -26,8 +26,13 @@ class Doubts(NamedTuple):
 
     row: NDArray[np.intp]
     of: NDArray[np.intp]  # the class
+    r: NDArray[np.float64]  # w (p - e_y): negative for a row of the class itself
     h: NDArray[np.float64]
     a: NDArray[np.float64]  # (C,) Σ_i h_ic
+
+    def only(self, kept: NDArray[Any]) -> "Doubts":
+        """Some of the pairs."""
+        return Doubts(*(array[kept] for array in self[:-1]), self.a)
 
 
 class Wanted(NamedTuple):
@@ -46,6 +51,7 @@ class Found(NamedTuple):
 
     row: NDArray[Any]
     of: NDArray[Any]
+    r: NDArray[Any]
     h: NDArray[Any]
     score: NDArray[Any]
 
@@ -62,7 +68,7 @@ class Collector:
     def _room(self) -> Found:
         room = 2 * self.wanted.most + len(self.wanted.scale)
         return Found(
-            np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room), np.empty(room)
+            np.empty(room, np.int64), np.empty(room, np.int32), *(np.empty(room) for _ in range(3))
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,9 +109,8 @@ class Collector:
     def doubts(self) -> Doubts:
         """The pairs found, in order."""
         self._prune()
-        row, of, h, _ = (array[: self.filled] for array in self.found)
-        order = np.lexsort((row, of))
-        return Doubts(row[order].astype(np.intp), of[order].astype(np.intp), h[order], self.a)
+        row, of, r, h, _ = (array[: self.filled] for array in self.found)
+        return in_order(row, of, r, h, self.a)
 
     def _prune(self) -> None:
         most = self.wanted.most
@@ -115,6 +120,13 @@ class Collector:
         for array in self.found:
             array[:most] = array[best]
         self.filled, self.least = most, float(self.found.score[:most].min())
+
+
+def in_order(row: Any, of: Any, r: Any, h: Any, a: NDArray[np.float64]) -> Doubts:
+    """Pairs, ordered by class and row."""
+    order, wide = np.lexsort((row, of)), np.float64
+    return Doubts(row[order].astype(np.intp), of[order].astype(np.intp),
+                  r[order].astype(wide), h[order].astype(wide), a)  # fmt: skip
 
 
 @kernel(fastmath=FAST)
@@ -136,6 +148,6 @@ def pick(R, w, sizes, scale, least, first, done, found, filled, a):  # type: ign
             value = bend * size * scale[c]
             if value > least:
                 found.row[filled], found.of[filled] = first + i, c
-                found.h[filled], found.score[filled] = bend, value
+                found.r[filled], found.h[filled], found.score[filled] = r[c], bend, value
                 filled += 1
     return R.shape[0], filled

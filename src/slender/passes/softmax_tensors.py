@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array, astype, namespace, to_numpy, zeros
 from ..data import Part
-from .doubts import Collector, Doubts, Wanted
+from .doubts import Collector, Doubts, Wanted, in_order
 from .residuals import TINY
 
 LEAST = 1e-37  # a smaller weight has no inverse in float32
@@ -87,7 +87,7 @@ class TensorCollector:
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.a = zeros((len(wanted.scale),), wanted.scale, np.float64)
-        self.found: tuple[Array, Array, Array] | None = None  # score, place in rows x C, h
+        self.found: tuple[Array, ...] | None = None  # score, place in rows x C, residual, h
 
     def add(self, R: Array, w: Array, sizes: Array, first: int) -> None:
         """Add the pairs of a block that begins at row `first`, from its residuals w (p - e_y)."""
@@ -97,7 +97,7 @@ class TensorCollector:
         factor = (sizes * sizes).to(R.dtype)[:, None]
         score = (h * factor * self.wanted.scale.to(R.dtype)).reshape(-1)
         best, place = score.topk(min(self.wanted.most, len(score)), sorted=False)
-        new = best, place + first * C, h.reshape(-1)[place]
+        new = best, place + first * C, R.reshape(-1)[place], h.reshape(-1)[place]
         if self.found is not None:
             new = tuple(xp.concat([old, one]) for old, one in zip(self.found, new, strict=True))
             if len(new[0]) > self.wanted.most:
@@ -110,8 +110,8 @@ class TensorCollector:
         home = Collector(self.wanted._replace(scale=to_numpy(self.wanted.scale)))
         home.a = to_numpy(self.a)
         if self.found is not None:
-            score, place, h = map(to_numpy, self.found)
-            found = *np.divmod(place, len(self.a)), h, score
+            score, place, r, h = map(to_numpy, self.found)
+            found = *np.divmod(place, len(self.a)), r, h, score
             positive = score > 0
             home.filled = int(np.count_nonzero(positive))
             for room, values in zip(home.found, found, strict=True):
@@ -121,9 +121,7 @@ class TensorCollector:
     def doubts(self) -> Doubts:
         """The pairs found, in order, on the host: there are few."""
         assert self.found is not None
-        score, place, h = (to_numpy(each) for each in self.found)
+        score, place, r, h = (to_numpy(each) for each in self.found)
         positive = score > 0
         row, of = np.divmod(place[positive], len(self.a))
-        order = np.lexsort((row, of))
-        h = h[positive][order].astype(np.float64)
-        return Doubts(row[order].astype(np.intp), of[order].astype(np.intp), h, to_numpy(self.a))
+        return in_order(row, of, r[positive], h[positive], to_numpy(self.a))

@@ -27,6 +27,7 @@ from ..arrays import (
     contiguous,
     copy,
     like,
+    namespace,
     set_diagonal,
     sq_norm,
     to_numpy,
@@ -205,6 +206,20 @@ class Multinomial:
         A = self._classes(sums) if second else None
         at = theta, lam, objective, gradient, sums.g, sums.own, figures
         return Point(*at, A, sums.doubts, sums.unit)
+
+    def class_means(self, point: Point) -> Array:
+        """(C, d) the means of the rows of each class, centred, from a point with W = 0.
+
+        All rows have the same p there, so that G = p Σ w_i x_iᵀ - Σ w_i e_y x_iᵀ.
+        """
+        p = namespace(point.theta).exp(point.theta[:, -1:])
+        total = zeros((self.rows.shape[1],), point.theta, self.rows.dtype)  # of centred rows
+        if not self.intercept:
+            total = like(self.total * self.moments.mean, total, self.rows.dtype)
+        sums = (p / p.sum()) * total - point.gradient[:, :-1]
+        tiny = float(np.finfo(np.float32).tiny)
+        weight = like(np.maximum(self.class_weight, tiny), sums, self.rows.dtype)
+        return sums / weight[:, None]
 
     def classes_at(self, theta: Array) -> tuple[Array, ClassCurvature]:
         """g and A, or its diagonal: half a pass, since the product for the gradient is omitted."""

@@ -17,9 +17,12 @@ from ..problem import Multinomial, Point
 from ..problem.certificate import hopeful
 from .dense import DenseNewton
 from .linesearch import LineSample
-from .secant_pairs import SecantPairs
+from .secant_pairs import SecantPairs, alike
 
 REFRESH = 7  # steps with the same blocks; rows that are doubtful at first do not stay so
+CHANGED = 2.0
+SETTLED = 1.25
+STALE = 1.25
 SOONER = 3  # steps with the first blocks of a fit that starts from the weights of another
 TRIALS = 20  # of one line search, at most
 ARMIJO = 1e-4
@@ -46,6 +49,8 @@ class NewtonState:
     age: int = 0  # steps counted for REFRESH
     doubtful: DoubtfulRows | None = None
     blocks: Blocks | None = None
+    built: float = 0.0  # `doubt` where they were built
+    last: float = 0.0
     H0: Inverse | None = None
     dense: DenseNewton | None = None
     steps: int = 0  # number of steps at this lam
@@ -82,9 +87,12 @@ def begin(
 ) -> None:
     """Evaluate theta and start there: one pass."""
     state.sample.move_to(theta)
+    point = problem.at(theta, lam, second)
     if bool(theta[:, :-1].any()):  # it comes from a fit: doubtful rows found soon will stay so
         state.age = REFRESH - SOONER
-    enter(state, problem.at(theta, lam, second))
+    else:
+        curvature(problem, state).means = problem.class_means(point)
+    enter(state, point)
 
 
 def enter(state: NewtonState, point: Point) -> None:
@@ -126,6 +134,7 @@ def directions(problem: Multinomial, state: NewtonState) -> Iterator[Array]:
     state.age += 1
     fresh = state.blocks is None
     H0 = inverse(problem, state)
+    state.pairs.forget(doubt(state.here), STALE)
     if state.pairs.kept:
         yield state.pairs.direction(gradient, H0)
         H0 = inverse(problem, state, anew=not fresh)
@@ -149,7 +158,7 @@ def inverse(problem: Multinomial, state: NewtonState, anew: bool = False) -> Inv
         state.blocks = curvature(problem, state).blocks(
             point.theta, SURE * most, most, state.doubtful
         )
-        state.H0 = None
+        state.H0, state.built = None, doubt(point)
     if state.H0 is None:
         state.H0 = state.blocks.inverse(state.lam)
     return state.H0
@@ -178,7 +187,10 @@ def line_search(
     """The first t that decreases the objective enough, starting with the sample's estimate."""
     point = state.here
     noise = NOISE[problem.rows.dtype.char] * abs(point.objective)
-    due = state.age % REFRESH == 0
+    due = state.age % REFRESH == 0 or (
+        not alike(state.built, doubt(point), CHANGED)
+        and alike(state.last, doubt(point), SETTLED)
+    )
     doubts = wanted(problem, inverse(problem, state).A.diagonal) if due else None
     for trials in range(TRIALS):
         if trials and -t * slope < noise:
@@ -198,6 +210,7 @@ def line_search(
 
 def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
     before = state.here
+    state.last = doubt(before)
     state.decrease = before.objective - trial.objective
     least = STILL * NOISE[problem.rows.dtype.char] * trial.objective
     if trial.objective < state.lowest - least:
@@ -205,10 +218,17 @@ def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
     else:
         state.still += 1
     state.proved = np.inf
-    state.pairs.add(trial.theta - before.theta, trial.gradient - before.gradient, state.lam)
+    s, y = trial.theta - before.theta, trial.gradient - before.gradient
+    state.pairs.add(s, y, state.lam, doubt(trial))
     state.point = trial
     if trial.doubts is not None:  # the pass has found the doubtful rows
-        state.doubtful, state.blocks = rows_of(problem, trial.doubts), None
+        means = curvature(problem, state).means
+        state.doubtful, state.blocks = rows_of(problem, trial, means), None
+
+
+def doubt(point: Point) -> float:
+    """Σ w (1 - p_y) over all rows: the curvature is about proportional to it."""
+    return float(point.own.sum())
 
 
 def residuals_of(point: Point) -> Array:
