@@ -16,6 +16,7 @@ from slender.passes.doubts import Collector, Doubts, Wanted
 from slender.problem import Multinomial
 from slender.problem.intercepts import ClassDiagonal
 from slender.rows import as_rows
+from slender.solvers.secant_pairs import SecantPairs
 
 
 def drawn(seed, n=60, d=5, C=4, intercept=True):
@@ -57,6 +58,7 @@ def test_the_pairs_kept_are_those_that_bend_most(seed, most, parts):
     want = {pair for pair in zip(*np.nonzero(score >= least), strict=True) if h[pair] > 0}
     assert {*zip(found.row, found.of, strict=True)} == want
     np.testing.assert_allclose(found.h, h[found.row, found.of], rtol=1e-9)
+    np.testing.assert_array_equal(found.r, R[found.row, found.of])
     np.testing.assert_allclose(found.a, h.sum(axis=0), rtol=1e-9)
     assert (np.diff(found.of) >= 0).all()
 
@@ -95,7 +97,7 @@ def test_the_inverse_is_that_of_the_blocks_with_their_doubtful_rows(monkeypatch,
     monkeypatch.setattr(doubtful, "ROW_BYTES", few)
     problem, X, theta = drawn(5, n=200)
     point = problem.at(theta, 0.1, wanted=Wanted(np.ones(4), 90))
-    rows = doubtful.rows_of(problem, point.doubts)
+    rows = doubtful.rows_of(problem, point)
     assert len(rows.X) == (20 if few < 10**9 else len(np.unique(point.doubts.row)))
     h = curvatures(problem, X, theta)
     lam, centred = 1e-3, X - problem.mean
@@ -117,7 +119,7 @@ def test_the_inverse_is_that_of_the_blocks_with_their_doubtful_rows(monkeypatch,
 def test_a_class_whose_factor_rounding_spoils_does_without():
     problem, _, theta = drawn(6, n=200)
     point = problem.at(theta, 0.1, wanted=Wanted(np.ones(4), 90))
-    rows = doubtful.rows_of(problem, point.doubts)
+    rows = doubtful.rows_of(problem, point)
     _, blocks, _ = blocks_of(problem, theta, rows, 0.1)
     inside, outside = np.ones((4, 5)), np.ones((4, 1))
     inside[2] = -1e6  # no B⁻¹, but what differences of large numbers may look like
@@ -144,7 +146,7 @@ def test_doubts_make_the_blocks_a_better_picture_of_the_hessian():
     H = H.reshape(48, 48)
     point = problem.at(theta, lam, wanted=Wanted(np.ones(8), 160))
     spreads = []
-    for rows in (None, doubtful.rows_of(problem, point.doubts)):
+    for rows in (None, doubtful.rows_of(problem, point)):
         inverse, _, _ = blocks_of(problem, theta, rows, lam)
         units = np.pad(np.eye(48).reshape(48, 8, 6), ((0, 0), (0, 0), (0, 1)))
         M = np.array([(inverse @ unit)[:, :-1].ravel() for unit in units])
@@ -158,7 +160,7 @@ def test_a_class_that_very_many_rows_doubt_keeps_the_worst_of_them():
     rng = np.random.default_rng(0)
     of = np.sort(np.concatenate([np.full(5000, 3), rng.integers(0, 50, 200)]))
     h = rng.random(len(of))
-    doubts = Doubts(rng.integers(0, 9000, len(of)), of, h, np.full(50, 1e4))
+    doubts = Doubts(rng.integers(0, 9000, len(of)), of, -h, h, np.full(50, 1e4))
     kept = doubtful.without_crowds(doubts)
     most = doubtful.CROWD * (1 + len(of) // 50)
     counts = np.bincount(kept.of, minlength=50)
@@ -166,3 +168,98 @@ def test_a_class_that_very_many_rows_doubt_keeps_the_worst_of_them():
     assert counts.sum() == most + (of != 3).sum()
     np.testing.assert_array_equal(np.sort(kept.h[kept.of == 3]), np.sort(h[of == 3])[-most:])
     assert (np.diff(kept.of) >= 0).all()
+
+
+# -- the pairs that are not doubtful ---------------------------------------------------------------
+
+
+def blobs(C, rows, d, seed=0):
+    """Unit noise around centres drawn from N(0, I)."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(C), rows).astype(np.int32)
+    return rng.standard_normal((C, d))[y] + rng.standard_normal((len(y), d)), y
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_means_of_the_classes_come_with_the_first_gradient(intercept):
+    problem, X, _ = drawn(8, intercept=intercept)
+    point = problem.at(problem.start(), 0.1)
+    want = [np.average(X[problem.y == c], 0, problem.w[problem.y == c]) for c in range(4)]
+    np.testing.assert_allclose(problem.class_means(point), want - problem.mean, atol=1e-12)
+
+
+def fitted(C, rows, d):
+    """A problem at nearly its optimum, its curvature h and its residuals."""
+    X, y = blobs(C, rows, d)
+    problem = Multinomial(Examples(as_rows(X), y, np.full(len(y), 1 / len(y))), C)
+    model = LogisticClassifier(C=1.0, tol=1e-2).fit(X, y)
+    theta = problem.theta(model.coef_, model.intercept_)
+    P = naive.softmax(X @ model.coef_.T + model.intercept_)
+    R = problem.w[:, None] * (P - np.eye(C)[y])
+    means = np.array([X[y == c].mean(0) for c in range(C)]) - problem.mean
+    return problem, X - problem.mean, theta, R, means
+
+
+def test_other_classes_rows_have_the_mean_that_the_gradient_tells():
+    """Exactly, if all rows of a class are doubtful for it and those of others are not."""
+    problem, X, theta, R, means = fitted(12, 15, 20)
+    C, n, lam = 12, len(X), problem.lam_of(1.0)
+    own = problem.y[:, None] == np.arange(C)
+    of, row = (where.astype(np.intp) for where in np.nonzero(own.T))
+    h = np.abs(R) * (1 - np.abs(R) * n)
+    doubts = Doubts(row, of, R[row, of], h[row, of], h.sum(axis=0))
+    rows = doubtful.rows_of(problem, problem.at(theta, lam)._replace(doubts=doubts), means)
+    others = np.where(own, 0.0, R)
+    want = (others.T @ X) / others.sum(axis=0)[:, None]
+    last = rows.place[rows.starts[1:] - 1]  # each class's last row is the mean of others
+    np.testing.assert_allclose(rows.X[last], want, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(rows.root[rows.starts[1:] - 2], 0.0, atol=1e-6)  # no own row is left
+    np.testing.assert_allclose(rows.root[rows.starts[1:] - 1] ** 2, rows.rest, rtol=1e-6)
+    centres = (h.T @ X) / h.sum(axis=0)[:, None]
+    assert rows.sure.all()
+    close = np.linalg.norm(rows.centres - centres, axis=1)
+    assert (close < 0.05 * np.linalg.norm(centres, axis=1)).all()  # h is not quite |r|
+
+
+def test_means_are_not_trusted_where_residuals_are_no_curvature():
+    """Rows of random classes are misclassified: |r| is large where h is small."""
+    problem, _, theta = drawn(3, n=900)
+    point = problem.at(3.0 * theta, 0.1, wanted=Wanted(np.ones(4), 20))
+    rows = doubtful.rows_of(problem, point, problem.class_means(problem.at(problem.start(), 0.1)))
+    assert not rows.sure.any()
+    assert not rows.root[np.concatenate([rows.starts[1:] - 1, rows.starts[1:] - 2])].any()
+    _, blocks, sample = blocks_of(problem, 3.0 * theta, rows, 0.1)
+    np.testing.assert_allclose(blocks.centres, sample.classes(3.0 * theta)[1])
+
+
+def test_means_make_the_blocks_a_better_picture_of_the_hessian():
+    problem, X, theta, R, means = fitted(15, 20, 40)
+    C, d, n, lam = 15, 40, len(X), problem.lam_of(1.0)
+    P = n * R + np.eye(C)[problem.y]
+    H = np.einsum("ic,ie,ij,ik->cjek", P, -P, X, X, optimize=True) / n
+    for c in range(C):
+        H[c, :, c] += (X * P[:, [c]]).T @ X / n + lam * np.eye(d)
+    point = problem.at(theta, lam, wanted=Wanted(np.ones(C), 6 * C))
+    spreads = []
+    for known in (None, means):
+        inverse, _, _ = blocks_of(problem, theta, doubtful.rows_of(problem, point, known), lam)
+        units = np.pad(np.eye(C * d).reshape(C * d, C, d), ((0, 0), (0, 0), (0, 1)))
+        M = np.array([(inverse @ unit)[:, :-1].ravel() for unit in units])
+        values = np.sort(np.linalg.eigvals(M @ H.reshape(C * d, C * d)).real)
+        spreads.append(values[-1] / values[0])
+    assert spreads[1] < 0.8 * spreads[0]
+
+
+def test_pairs_from_points_of_another_curvature_are_forgotten():
+    pairs = SecantPairs(10, np.float64)
+    for doubt in (1.0, 0.5, 0.45, 0.4):
+        pairs.add(np.ones((2, 3)), np.ones((2, 3)), 0.1, doubt)
+    pairs.forget(0.4, 1.2)
+    assert [doubt for *_, doubt in pairs.kept] == [0.45, 0.4]
+
+
+def test_many_classes_with_many_rows_take_few_passes():
+    X, y = blobs(300, 20, 128)
+    model = LogisticClassifier(C=1.0, random_state=0).fit(X.astype(np.float32), y)
+    assert model.gap_ <= 1e-3 * model.objective_
+    assert model.n_iter_ <= 18  # 24 when pairs of other curvatures were kept

@@ -239,7 +239,7 @@ def test_two_loops_are_bfgs():
     for _ in range(3):
         s = rng.standard_normal((2, 3))
         y = (H @ s.ravel()).reshape(2, 3)
-        pairs.add(s, y, 0.0)
+        pairs.add(s, y, 0.0, 1.0)
         rho = 1 / (s.ravel() @ y.ravel())
         V = np.eye(6) - rho * np.outer(y, s)
         B = V.T @ B @ V + rho * np.outer(s, s)

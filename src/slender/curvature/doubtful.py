@@ -16,6 +16,18 @@ With Σ = P diag(s) Pᵀ + s_rest (I - P Pᵀ), inside = 1/(r s + lam) and outsi
     U B⁻¹ Uᵀ = outside U Uᵀ + (U P) diag(inside - outside) (U P)ᵀ
 
 where U Uᵀ, which is most of the work, does not depend on lam.
+
+The other pairs of class c, whose curvature is r_c, are rows of the class and rows of other classes.
+The means of these two groups are far apart compared with Σ, so each group is also a row of U_c: its
+mean, with the group's curvature as h.  This needs no pass.  Pairs that are not doubtful have
+h ≈ |r|, r = w (p - e_y), and sums of r are known from the gradient.  With μ_c the mean of the rows
+of class c, o_c = Σ w (1 - p_y) over these rows, and all sums over pairs that are not doubtful,
+
+    Σ_own |r| = o_c - Σ_doubtful,own |r|          Σ_own |r| x ≈ μ_c Σ_own |r|
+    Σ_others r = g_c + o_c - Σ_doubtful,others r   Σ_others r x = G_c - Σ_doubtful r x + Σ_own |r| x
+
+(G, g and o of a Point).  The mean m_c of all pairs follows.  Where h is not about |r|, because many
+rows are uncertain or misclassified, m_c is that of a sample, and U_c has doubtful rows only.
 """
 
 from typing import Any, NamedTuple
@@ -38,8 +50,8 @@ ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful o
 # pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
 DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 128 * 2**20, 64
 CROWD = 4  # times the average is the most that a class may have
-SHARE = 0.9
-FEW = 1e-3  # of a class's curvature: rows of other classes that hold less have no mean
+SHARE = 0.9  # h is about |r| if Σ h is more than this share of Σ |r|
+FEW = 1e-3  # of a class's curvature: a group that holds less has no mean
 
 
 def wanted(problem: Multinomial, a: Array) -> Wanted:
@@ -65,7 +77,7 @@ class DoubtfulRows(NamedTuple):
     rest: NDArray[np.float64]  # (C,) the curvature of all pairs that are not doubtful
     a: NDArray[np.float64]  # (C,) of all pairs
     centres: Array | None = None  # (C, d) m_c, if the means of the classes are known,
-    sure: NDArray[np.bool_] | None = None  # (C,) and where they are reliable
+    sure: NDArray[np.bool_] | None = None  # (C,) and whether they are reliable
 
     @property
     def counts(self) -> NDArray[np.intp]:
@@ -76,7 +88,7 @@ class DoubtfulRows(NamedTuple):
 def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> DoubtfulRows:
     """The doubtful rows, read from the rows of the problem.
 
-    With the means of the classes (C, d), centred, the means of the other pairs are added to them.
+    Given the means of the classes (C, d), centred, also those of the pairs that are not doubtful.
     """
     assert point.doubts is not None
     doubts = without_crowds(point.doubts)
@@ -102,29 +114,28 @@ def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> D
 def with_means(
     rows: DoubtfulRows, doubts: Doubts, point: Point, means: Array, centred: bool
 ) -> DoubtfulRows:
-    """Add two rows for each class, the means of the pairs that are not doubtful."""
+    """Add two rows for each class, the means of its rows and of others that are not doubtful."""
     of, r, h, C = doubts.of, doubts.r, doubts.h, len(rows.a)
-    g, own = to_numpy(point.g), to_numpy(point.own)
-    mine = np.maximum(own - np.bincount(of, np.maximum(-r, 0.0), C), 0.0)
-    others = np.maximum(g + own - np.bincount(of, np.maximum(r, 0.0), C), 0.0)
-    others[others < FEW * rows.a] = 0.0  # their sum would be rounding
+    g, o = to_numpy(point.g), to_numpy(point.own)
+    own = np.maximum(o - np.bincount(of, np.maximum(-r, 0.0), C), 0.0)
+    others = np.maximum(g + o - np.bincount(of, np.maximum(r, 0.0), C), 0.0)
+    others[others < FEW * rows.a] = 0.0  # their sum of rows would be rounding
     tiny = float(np.finfo(np.float32).tiny)
-    share = rows.rest / np.maximum(mine + others, tiny)  # of |r|: what h is
-    known = np.bincount(of, h, C) + share * (mine + others)
+    share = rows.rest / np.maximum(own + others, tiny)  # h / |r|
+    known = np.bincount(of, h, C) + share * (own + others)
     sure = (share > SHARE) | (rows.rest <= FEW * rows.a)
 
-    def down(v: NDArray[np.float64]) -> Array:
+    def each(v: NDArray[np.float64]) -> Array:
         return like(v, means, dtype_of(means))[:, None]
 
-    left = point.gradient[:, :-1] - float(point.lam) * point.theta[:, :-1]
-    left = left - class_sums(rows, r) + down(mine) * means
-    theirs = left * down((others > 0.0) / np.maximum(others, tiny))
-    centres = class_sums(rows, h) + down(share * mine) * means + down(share * others) * theirs
-    centres *= down(float(centred) / np.maximum(known, tiny))
-    u = len(rows.X)
+    left = point.gradient[:, :-1] - float(point.lam) * point.theta[:, :-1]  # Σ r x of all pairs
+    left = left - class_sums(rows, r) + each(own) * means
+    theirs = left * each((others > 0.0) / np.maximum(others, tiny))
+    centres = class_sums(rows, h) + each(share * own) * means + each(share * others) * theirs
+    centres *= each(float(centred) / np.maximum(known, tiny))
+    u, share = len(rows.X), np.where(sure, share, 0.0)
     place = np.concatenate([rows.place, u + np.arange(2 * C)])
-    share = np.where(sure, share, 0.0)
-    root = np.concatenate([rows.root, np.sqrt(share * mine), np.sqrt(share * others)])
+    root = np.concatenate([rows.root, np.sqrt(share * own), np.sqrt(share * others)])
     order = np.argsort(np.concatenate([of, np.arange(C), np.arange(C)]), kind="stable")
     return rows._replace(
         X=namespace(means).concat([rows.X, means, theirs]),

@@ -32,7 +32,7 @@ class Doubts(NamedTuple):
 
     def only(self, kept: NDArray[Any]) -> "Doubts":
         """Some of the pairs."""
-        return Doubts(*(array[kept] for array in self[:-1]), self.a)
+        return Doubts(self.row[kept], self.of[kept], self.r[kept], self.h[kept], self.a)
 
 
 class Wanted(NamedTuple):

@@ -2,7 +2,8 @@
 
     H0     = inverse blocks of the classes, updated every few steps with the doubtful rows that a
                                           pass has found     (curvature/classwise.py, doubtful.py)
-    D      = -H ∇P                        H: H0 corrected by the last MEMORY pairs (two loops)
+    D      = -H ∇P                        H: H0 corrected by the last MEMORY pairs (two loops) of
+                                          points with about the same curvature
     t      = root of phi' on a sample     (linesearch.py)
     theta <- theta + t D                  one pass: objective, gradient, and the next pair
 

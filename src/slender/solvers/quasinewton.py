@@ -13,6 +13,7 @@ from ..arrays import Array, dot, dtype_of, namespace
 from ..curvature.classwise import Blocks, Classwise, Inverse
 from ..curvature.doubtful import DoubtfulRows, rows_of, wanted
 from ..data.examples import Readings
+from ..passes.residuals import R
 from ..problem import Multinomial, Point
 from ..problem.certificate import hopeful
 from .dense import DenseNewton
@@ -20,9 +21,10 @@ from .linesearch import LineSample
 from .secant_pairs import SecantPairs, alike
 
 REFRESH = 7  # steps with the same blocks; rows that are doubtful at first do not stay so
-CHANGED = 2.0
-SETTLED = 1.25
-STALE = 1.25
+# The doubt of a point, Σ w (1 - p_y), says how large its curvature is.  Pairs from points whose
+# doubt differs by more than ALIKE mislead.  Blocks are renewed once it has CHANGED since they were
+# built, but not while it still falls: they would soon be too small, and steps too long.
+ALIKE, CHANGED = 1.25, 2.0
 SOONER = 3  # steps with the first blocks of a fit that starts from the weights of another
 TRIALS = 20  # of one line search, at most
 ARMIJO = 1e-4
@@ -49,8 +51,8 @@ class NewtonState:
     age: int = 0  # steps counted for REFRESH
     doubtful: DoubtfulRows | None = None
     blocks: Blocks | None = None
-    built: float = 0.0  # `doubt` where they were built
-    last: float = 0.0
+    built: float = 0.0  # the doubt where they were built
+    last: float = 0.0  # the doubt at the point before this one
     H0: Inverse | None = None
     dense: DenseNewton | None = None
     steps: int = 0  # number of steps at this lam
@@ -134,7 +136,7 @@ def directions(problem: Multinomial, state: NewtonState) -> Iterator[Array]:
     state.age += 1
     fresh = state.blocks is None
     H0 = inverse(problem, state)
-    state.pairs.forget(doubt(state.here), STALE)
+    state.pairs.forget(doubt(state.here), ALIKE)
     if state.pairs.kept:
         yield state.pairs.direction(gradient, H0)
         H0 = inverse(problem, state, anew=not fresh)
@@ -187,10 +189,7 @@ def line_search(
     """The first t that decreases the objective enough, starting with the sample's estimate."""
     point = state.here
     noise = NOISE[problem.rows.dtype.char] * abs(point.objective)
-    due = state.age % REFRESH == 0 or (
-        not alike(state.built, doubt(point), CHANGED)
-        and alike(state.last, doubt(point), SETTLED)
-    )
+    due = state.age % REFRESH == 0 or changed(state)
     doubts = wanted(problem, inverse(problem, state).A.diagonal) if due else None
     for trials in range(TRIALS):
         if trials and -t * slope < noise:
@@ -227,8 +226,14 @@ def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
 
 
 def doubt(point: Point) -> float:
-    """Σ w (1 - p_y) over all rows: the curvature is about proportional to it."""
-    return float(point.own.sum())
+    """Σ w (1 - p_y)."""
+    return float(point.sums[R])
+
+
+def changed(state: NewtonState) -> bool:
+    """Does the doubt differ from where the blocks were built, and not fall any more?"""
+    now = doubt(state.here)
+    return not alike(state.built, now, CHANGED) and alike(state.last, now, ALIKE)
 
 
 def residuals_of(point: Point) -> Array:

@@ -13,7 +13,7 @@ def alike(a: float, b: float, factor: float) -> bool:
 
 
 class SecantPairs:
-    """Steps s and changes of the gradient y."""
+    """Steps s, changes of the gradient y, and the doubt of the points that they led to."""
 
     def __init__(self, memory: int, dtype: Any) -> None:
         self.memory, self.dtype = memory, dtype
@@ -23,14 +23,16 @@ class SecantPairs:
     def copy(self) -> "SecantPairs":
         other = SecantPairs(self.memory, self.dtype)
         other.lam = self.lam
-        other.kept.extend((s, copy(y), doubt) for s, y, doubt in self.kept)  # change_lam writes into y
+        other.kept.extend(
+            (s, copy(y), doubt) for s, y, doubt in self.kept
+        )  # change_lam writes into y
         return other
 
     def clear(self) -> None:
         self.kept.clear()
 
     def forget(self, doubt: float, factor: float) -> None:
-        """Drop pairs from where the doubt was another one by more than a factor."""
+        """Drop the pairs from points whose doubt differs from this one by more than a factor."""
         self.kept = [pair for pair in self.kept if alike(pair[2], doubt, factor)]
 
     def change_lam(self, lam: float) -> None:
