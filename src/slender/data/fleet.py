@@ -223,12 +223,14 @@ class Fleet:
         while True:
             try:
                 return future.result(timeout=TICK)
-            except WaitedTooLong:
-                self.scheduler.check()
-                now = time.perf_counter() - started
             except self.scheduler.faults() as fault:
+                own = self.scheduler.own_error(future)
+                if own is not None:  # to ask again would not help
+                    raise ClusterError(f"a worker failed: {type(own).__name__}: {own}") from own
                 self.scheduler.check()
-                raise _Again(f"{type(fault).__name__}: {fault}") from fault
+                if not isinstance(fault, WaitedTooLong):
+                    raise _Again(f"{type(fault).__name__}: {fault}") from fault
+            now = time.perf_counter() - started
             pending = [home for home, answer in answers.items() if answer.status == "pending"]
             if len(answers) - len(pending) > len(answered):
                 answered = answers.keys() - set(pending)
@@ -308,8 +310,8 @@ class Fleet:
     def _revive(self, number: int, shard: Any) -> None:
         """Read a shard again that is lost; if that cannot help, an error says which rows."""
         lo, hi = self.edges[number], self.edges[number + 1] - 1
-        reason = shard.exception() if shard.status == "error" else None
-        if reason is not None and not isinstance(reason, self.scheduler.faults()):
+        reason = self.scheduler.own_error(shard)
+        if reason is not None:
             raise ValueError(
                 f"rows {lo} to {hi} of X could not be read on {self.homes[number]}: "
                 f"{type(reason).__name__}: {reason}"
@@ -319,5 +321,5 @@ class Fleet:
             raise ClusterError(
                 f"rows {lo} to {hi} of X are lost with the worker that held them, and nothing says "
                 "where to read them again: make X from files, or keep it in this process"
-            ) from reason
+            )
         self._move(number, self._idlest(self.scheduler.workers()))
