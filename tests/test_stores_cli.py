@@ -139,13 +139,17 @@ def test_what_is_wrong_is_said_in_one_line(here, slender, files, message):
     assert not Path("model").exists()
 
 
-def test_nan_in_shard_7_row_12(here, slender):
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_nan_in_shard_7_row_12(here, slender, device):
+    if device != "cpu":
+        pytest.importorskip("torch")
     X = np.load("features/part-7.npy")
     X[12, 3] = np.nan
     np.save("features/part-7.npy", X)
-    code, _, err = slender("fit", "features", "y.npy", *FIT, "--out", "model")
-    assert code == 2
-    assert "X contains NaN at features/part-7.npy, row 12, column 3" in err
+    for words in (("fit", *FIT), ("path", "--cs", "3")):
+        code, _, err = slender(*words, "features", "y.npy", "--out", "model", "--device", device)
+        assert code == 2
+        assert "X contains NaN at features/part-7.npy, row 12, column 3" in err
 
 
 def test_a_dataset_with_splits_is_scored_on_its_test_rows(here, slender):

@@ -66,8 +66,12 @@ def read_dataset(
     part: str = "train",
     n_features: int | None = None,
     names: Names = NO_NAMES,
+    as_store: bool = False,
 ) -> tuple[Any, NDArray[Any]]:
-    """(X, y) from files of rows and files of labels, from files with both, or from a folder."""
+    """(X, y) from files of rows and files of labels, from files with both, or from a folder.
+
+    `as_store`: X stays a store even if it is one file, for other processes to open.
+    """
     split = None
     folder = _folder(X)
     if folder is not None:
@@ -80,7 +84,7 @@ def read_dataset(
         elif _has_parts(folder) or not _holds_shards(folder):
             X, y = _part_of(folder, part)
     store = open_files(X, Ask(names.key, names.label, n_features), y, split)
-    return store.matrix(), store.read_labels()
+    return store if as_store else store.matrix(), store.read_labels()
 
 
 def has_part(folder: PathLike, part: str) -> bool:

@@ -93,6 +93,7 @@ def _numbers(value: Any) -> Iterator[bytes]:
     """The bytes of an array, or of the arrays that sparse or compressed rows are made of."""
     import numpy as np  # noqa: PLC0415  (likewise)
 
+    value = value.matrix() if hasattr(value, "matrix") else value  # a store of one file is its X
     names = next((names for names in PARTS if all(hasattr(value, each) for each in names)), ())
     for array in [getattr(value, each) for each in names] or [value]:
         step = max(1, BLOCK // max(1, array[:1].nbytes))

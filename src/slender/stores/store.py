@@ -221,6 +221,10 @@ class RowStore:
         for lo, hi in pairwise(self._reader().borders()):
             yield self._reader().read(lo, hi)
 
+    def where(self, i: int) -> str:
+        """The file of row i, and its number there."""
+        return self._reader().where(i)
+
     def _reader(self) -> ChunkedRows:
         """Reads rows as they are stored, and keeps the last chunk for the next slice."""
         if self._chunked is None:
