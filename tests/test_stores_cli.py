@@ -27,6 +27,7 @@ def here(tmp_path, monkeypatch):
         np.save(f"labels/y-{k}.npy", DATA.y_train[index])
         np.savez(f"both/{k}.npz", X=DATA.X_train[index], y=DATA.y_train[index], other=index)
     np.save("y.npy", DATA.y_train)
+    np.savetxt("y.txt", DATA.y_train, "%d")
     np.save("X.npy", DATA.X_train)
     return tmp_path
 
@@ -105,6 +106,9 @@ def test_the_other_commands_take_shards(here, slender):
     assert len(Path("y.txt").read_text().splitlines()) == 400
     run = ("run", "--dataset", "part-*.parquet", *named, "--opt", "sgd", "--passes", "1", "-q")
     assert slender(*run)[0] == 0
+    assert slender("compare", *run[1:])[0] == 0
+    known = slender("compare", "--dataset", "digits", "--opt", "sgd", "--label", "kind")
+    assert "--key and --label are names in files" in known[2]
     assert slender("fit", *files[:2], *named, "--val", files[2], *FIT, "--out", "m", "-q")[0] == 0
 
 
@@ -129,6 +133,14 @@ def test_compress_takes_shards(here, slender):
         ("both --key oops", r"both/0\.npz: no array named oops"),
         ("labels y.npy", r"labels/y-0\.npy: X has 1 dimension"),
         ("features both y.npy", "X has 800 rows but y has 400 labels"),
+        ("X.npy y.npy --label nosuch", r"y\.npy: what it holds has no name; remove --label nosuch"),
+        ("X.npy y.txt --label nosuch", r"y\.txt: what it holds has no name; remove --label nosuch"),
+        ("X.npy y.npy --key nosuch", r"X\.npy: what it holds has no name; remove --key nosuch"),
+        (
+            "both y.npy --label y",
+            r"both/0\.npz: holds labels named y, and y\.npy is a file of labels, too; remove that "
+            "file, or --label y",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(here, slender, files, message):

@@ -78,6 +78,10 @@ def read_dataset(
         if _has_own_labels(folder) and y is not None:
             raise FileError(f"{folder}: is a folder, which has its own labels; remove {y}")
         if is_extraction(folder):
+            if names != NO_NAMES:
+                raise FileError(
+                    f"{folder}: is of slender extract, whose arrays are known; remove key and label"
+                )
             return _read_extraction(folder)
         if huggingface.is_dataset(folder):
             split = part if huggingface.splits(folder) else None

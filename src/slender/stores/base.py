@@ -176,6 +176,16 @@ def choose(path: Path, which: str, ndims: Mapping[str, int], asked: str | None =
     )
 
 
+def check_nameless(path: Path, which: str, asked: str | None) -> None:
+    """Raise an error if a name of X or y is asked for in a file whose contents have none."""
+    if asked is not None:
+        option = "key" if which == "X" else "label"
+        raise FileError(
+            f"{path}: what it holds has no name; remove {option}={asked}, or give files that have "
+            "names"
+        )
+
+
 def listed(names: Mapping[str, Any] | Sequence[str]) -> str:
     """a, b, c, ..."""
     found = sorted(names)
