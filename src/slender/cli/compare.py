@@ -245,9 +245,9 @@ def _carry_out(
             outcome = interruptible(lambda: carry_out(plan, ledger, watch))
         except KeyboardInterrupt as stop:
             ledger.lock.acquire()  # no write is cut short, and none begins
-            kept = json is not None and ledger.runs
+            kept = json is not None and ledger.saved
             raise Interrupted(
-                f"{len(ledger.runs)} fits are in {json}; the same command with --resume continues"
+                f"{ledger.saved} fits are in {json}; the same command with --resume continues"
                 if kept
                 else "nothing was written"
             ) from stop

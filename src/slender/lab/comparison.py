@@ -19,6 +19,7 @@ import numpy as np
 from ..datasets import is_name
 from ..estimators.validation import check_choice
 from ..files import NO_NAMES, Names
+from ..storage import FileError
 from .experiment import experiment
 from .ledger import Ledger
 from .optimisers import OBJECTIVES, OPTIMISERS, Options, choose, complete, unused
@@ -211,6 +212,8 @@ class _Run:
                 if seed == 0:
                     steps[each] = self.first_step(stage(seed), each)
                 self.outcome.fits.append(self.fit(stage(seed), each, steps[each]))
+            except FileError:  # of the data: it is not this contender that cannot be fitted
+                raise
             except ValueError as error:
                 steps.pop(each, None)
                 self.leave_out(stage(seed), str(error), each)
