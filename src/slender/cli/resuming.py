@@ -22,8 +22,9 @@ def check_resume(folder: Any, resume: bool) -> Path | None:
         if resume:
             raise ValueError("--resume continues what a folder holds: name it with --checkpoint")
         return None
-    from ..storage import FileError
+    from ..storage import FileError, check_no_file
 
+    check_no_file(Path(folder))
     if not resume and holds_a_job(Path(folder)):
         raise FileError(
             f"{folder}: holds an unfinished job; --resume continues it, or name another folder"
