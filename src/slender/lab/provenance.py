@@ -27,9 +27,13 @@ def provenance(inputs: Inputs | None, *packages: str) -> dict[str, Any]:
 
 
 def settings_of(model: Any, **said: Any) -> dict[str, Any]:
-    """An estimator's parameters; `said` are words for those that JSON cannot hold."""
+    """An estimator's parameters; `said` are words for those that JSON cannot hold.
+
+    No result rests on the parameters of callbacks and checkpoints.  The device is left out because
+    every result names the one that was used, which may not be the one that was asked for.
+    """
     params = model.get_params(deep=False)
-    for name in ("callbacks", "checkpoint", "checkpoint_every", "device"):  # no result rests on
+    for name in ("callbacks", "checkpoint", "checkpoint_every", "device"):
         params.pop(name, None)
     return {**params, **said}
 
