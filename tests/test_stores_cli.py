@@ -28,6 +28,11 @@ def here(tmp_path, monkeypatch):
         np.savez(f"both/{k}.npz", X=DATA.X_train[index], y=DATA.y_train[index], other=index)
     np.save("y.npy", DATA.y_train)
     np.savetxt("y.txt", DATA.y_train, "%d")
+    for name, row, value in (("gone", 17, np.nan), ("half", 40, 0.5)):
+        labels = DATA.y_train.astype(float)
+        labels[row] = value
+        np.save(f"{name}.npy", labels)
+    Path("half.svm").write_text("1 1:2\n1.5 2:1\n")
     np.save("X.npy", DATA.X_train)
     return tmp_path
 
@@ -136,6 +141,9 @@ def test_compress_takes_shards(here, slender):
         ("X.npy y.npy --label nosuch", r"y\.npy: what it holds has no name; remove --label nosuch"),
         ("X.npy y.txt --label nosuch", r"y\.txt: what it holds has no name; remove --label nosuch"),
         ("X.npy y.npy --key nosuch", r"X\.npy: what it holds has no name; remove --key nosuch"),
+        ("X.npy gone.npy", r"gone\.npy: the label of row 17 is nan, but classes are integers or"),
+        ("X.npy half.npy", r"half\.npy: the label of row 40 is 0\.5, but classes are integers or"),
+        ("half.svm", r"half\.svm: the label of row 1 is 1\.5, but classes are integers or"),
         (
             "both y.npy --label y",
             r"both/0\.npz: holds labels named y, and y\.npy is a file of labels, too; remove that "

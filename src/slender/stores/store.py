@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..rows import ChunkedRows, Rows, as_rows
 from ..storage import FileError
-from .base import Ask, FileRows, NoLabelsError
+from .base import Ask, FileRows, NoLabelsError, as_labels
 from .formats import format_of
 
 
@@ -182,7 +182,7 @@ class RowStore:
     def _of_shard(self, k: int) -> NDArray[Any]:
         file = self.files[k]
         if file.own_labels is not None:
-            return file.own_labels
+            return as_labels(file.name, file.own_labels)
         if file.alone:
             raise NoLabelsError(f"{file.name}: holds no labels; give a file of labels too")
         try:
