@@ -116,6 +116,18 @@ def test_nan_is_named_by_its_file(address, slender, tmp_path):
         assert "X contains NaN at shards/7.npy, row 12, column 3" in err
 
 
+def test_records_say_what_the_workers_have_read(address, slender):
+    np.savez("X.npz", X=X, y=Y)
+    fit = "fit", "X.npz", "--method", "gd", "--passes", "4", "--out", "m", "--json", "-"
+    code, out, err = slender(*fit, "--cluster", address)
+    assert code == 0, err
+    trace = json.loads(out)["trace"]
+    assert len(trace) > 1
+    for record in trace:
+        assert record["bytes_read"] >= record["passes"] * X.nbytes
+        assert record["bytes_read"] % X.nbytes == 0
+
+
 def test_vectors_made_here_are_no_files(slender):
     code, _, err = slender("fit", "photos", "--features", "fisher", "--workers", 1, "--out", "m")
     assert code == 2
