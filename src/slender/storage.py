@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -217,6 +218,30 @@ def owned(folder: Path, who: str) -> Iterator[None]:
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def move_folder(folder: Path, to: Path) -> None:
+    """Rename a folder, whatever disk it is on; `to`, which may be an empty folder, is then whole.
+
+    On another disk it is copied under another name first.
+    """
+    try:
+        if to.is_dir():
+            to.rmdir()
+        try:
+            folder.rename(to)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            beside = _beside(to)
+            try:
+                shutil.copytree(folder, beside)
+                beside.rename(to)
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise FileError(f"{to}: {unwritten(error)}") from error
 
 
 def remove_unfinished() -> None:

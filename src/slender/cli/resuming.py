@@ -35,9 +35,11 @@ def check_resume(folder: Any, resume: bool) -> Path | None:
 def holds_a_job(folder: Path) -> bool:
     """Of any command."""
     from ..compress.resumable import JOB
+    from ..features.folder import JOB as EXTRACTION
     from ..solvers.checkpoint import saved_in
 
-    return bool(saved_in(folder)) or any((folder / name).exists() for name in (JOB, FITS))
+    names = JOB, FITS, EXTRACTION
+    return bool(saved_in(folder)) or any((folder / name).exists() for name in names)
 
 
 def left_with(folder: Path | None) -> BaseException:
