@@ -25,6 +25,7 @@ class Watched:
             port = free.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{port}"
         self._env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.pause = PAUSE  # seconds before what has ended is started again
         self._stopped = threading.Event()
         self._processes: list[tuple[Sequence[str], subprocess.Popen[bytes]]] = []
         self._start("dask_scheduler", "--port", str(port))
@@ -80,7 +81,7 @@ class Watched:
         return subprocess.Popen(command, env=self._env, stdout=silent, stderr=silent)
 
     def _start_again(self) -> None:
-        while not self._stopped.wait(PAUSE):
+        while not self._stopped.wait(self.pause):
             for place, (command, process) in enumerate(self._processes):
                 if process.poll() is not None:
                     self._processes[place] = command, self._run(command)

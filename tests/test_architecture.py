@@ -65,7 +65,7 @@ LAZY = {
     "__init__.py": {"*"},  # public names, each when it is asked for
     "registry.py": {"*"},  # estimators, by name
     "model.py": {"estimators.linear", "estimators.placing", "*"},  # and the class that a file names
-    "data/sending.py": {"data.tensors", "rows.streamed"},  # they import torch
+    "data/sending.py": {"data.tensors", "rows.streamed", "rows.tensor"},  # they import torch
     "lab/provenance.py": {"rows.cores"},
     "device/softmax.py": {"device.softmax_kernel"},  # needs Triton
     "device/sweep.py": {"device.sweep_kernel"},  # likewise

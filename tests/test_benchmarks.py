@@ -251,6 +251,20 @@ def test_shuffle_goes_over_buffers(tiny):
     assert by_class[16, 1] > by_class[1, 64]  # one class at a time, at first
 
 
+def test_the_solvers_own_work_is_measured_with_all_classes(monkeypatch):
+    cluster = pytest.importorskip("benchmarks.cluster")
+    counts, fit = [], cluster.LogisticClassifier.fit
+
+    def counted(self, X, y):
+        counts.append(len(np.unique(y)))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(cluster, "SAMPLED", 64)
+    monkeypatch.setattr(cluster.LogisticClassifier, "fit", counted)
+    assert cluster._solver_seconds(8, 150) > 0
+    assert counts[-1] == 150
+
+
 def run(main, *options):
     app = typer.Typer()
     app.command()(main)

@@ -312,10 +312,10 @@ def test_folders_that_are_not_ours_are_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     said = refusal(LogisticClassifier(checkpoint=tmp_path), X, y)
     assert said == f"{tmp_path}: holds other files; choose a new folder, or an empty one"
-    assert "could not be written" in refusal(
-        LogisticClassifier(checkpoint=tmp_path / "notes.txt"), X, y
-    )
-    assert "could not be written" in refusal(LogisticClassifier(checkpoint=tmp_path / "a/b"), X, y)
+    said = refusal(LogisticClassifier(checkpoint=tmp_path / "notes.txt"), X, y)
+    assert said == f"{tmp_path / 'notes.txt'}: is a file; name a folder"
+    said = refusal(LogisticClassifier(checkpoint=tmp_path / "a/b"), X, y)
+    assert said.endswith("(No such file or directory); create the folder that it is to be in")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -326,7 +326,32 @@ def test_a_read_only_folder_is_refused_before_the_work(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(storage.Path, "touch", refuse)  # also where the tests run as root
         said = refusal(LogisticClassifier(checkpoint=tmp_path / "saved"), X, y)
-    assert "cannot be written (Permission denied); choose another folder" in said
+        assert "cannot be written (Permission denied); choose another folder" in said
+        patch.setattr(storage.Path, "mkdir", refuse)  # its parent is
+        said = refusal(LogisticClassifier(checkpoint=tmp_path / "other"), X, y)
+        assert "could not be written (Permission denied); choose another folder" in said
+
+
+def test_the_folder_is_checked_before_the_rows_are_read(begun, monkeypatch):
+    def read(rows):
+        raise AssertionError
+
+    monkeypatch.setattr("slender.estimators.checkpoints.fingerprint", read)
+    folder, settings = begun
+    assert "C=2.0" in refusal(LogisticClassifier(C=2.0, **settings), X, y)
+    (folder / "fit-0.safetensors").rename(folder / "notes.txt")
+    assert "holds other files" in refusal(LogisticClassifier(**settings), X, y)
+
+
+def test_another_word_for_the_same_device(begun):
+    """device=None computes where X is, which for an array is the CPU."""
+    _, settings = begun
+    LogisticClassifier(device="cpu", **settings).fit(X, y)
+    said = refusal(LogisticClassifier(fit_intercept=False, **settings), X, y)
+    assert "was made with fit_intercept=True, this fit has fit_intercept=False" in said
+    torch = pytest.importorskip("torch")
+    said = refusal(LogisticClassifier(**settings), torch.from_numpy(X), y)
+    assert "was made with device=cpu, this fit has device=torch:cpu" in said
 
 
 def test_two_fits_do_not_share_a_folder(tmp_path):

@@ -221,7 +221,7 @@ def test_fit_refuses(here, slender, make, words, parts):
         (np.zeros((120, 0)), CODES[:120], ["0 feature"]),
         (X.astype(str), CODES, ["X.npy", "convert it to numbers"]),
         (X[:, 0], CODES, ["X.npy", "1 dimension"]),
-        (X, rng.standard_normal(180), ["continuous"]),
+        (X, rng.standard_normal(180), ["y.npy: the label of row 0 is", "integers or strings"]),
     ],
 )
 def test_fit_refuses_arrays(here, slender, rows, labels, parts):

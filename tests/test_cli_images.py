@@ -1,5 +1,6 @@
 """From a folder of images to a classifier, in three commands, in one, and in the library."""
 
+import errno
 import json
 import os
 import signal
@@ -182,6 +183,35 @@ def test_ctrl_c_keeps_what_is_done(here, slender, sent):
     done(slender(*words, "-q"))
     done(slender("extract", "many", "--out", "Y", *SMALL.split(), "-q"))
     assert contents(here / "X") == contents(here / "Y")
+
+
+@pytest.mark.parametrize("disks", [1, 2])
+def test_unfinished_work_is_kept_in_a_folder_of_its_own(here, slender, monkeypatch, disks):
+    def killed(self):
+        raise RuntimeError("killed")
+
+    def renamed(self, target):
+        if disks == 2 and self.name == "kept":
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(self, target)
+
+    rename = Path.rename
+    monkeypatch.setattr(Path, "rename", renamed)
+    words = ("extract", "train", *ONNX, "-q", "--out")
+    done(slender(*words, "whole"))
+    words += ("X", "--checkpoint", "kept")
+    with monkeypatch.context() as patch:
+        patch.setattr("slender.features.folder.VectorFile.finish", killed)
+        assert slender(*words)[0] == 1
+    assert not any(Path("X").iterdir())
+    refused(slender(*words), "kept: holds an unfinished job; --resume continues it")
+    done(slender(*words, "--resume"))
+    assert contents(here / "X") == contents(here / "whole")
+    assert not Path("kept").exists()
+    done(slender(*words, "--resume"))  # it is complete
+    assert not Path("kept").exists()
+    assert not list(here.glob(".slender-*"))
+    refused(slender(*words[:-3], "train/X", "--checkpoint", "kept"), "lies in the folder of images")
 
 
 # -- in one command --------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import time
 from concurrent.futures import CancelledError
 from functools import partial
 
@@ -15,6 +17,7 @@ from distributed import Client
 from sklearn.base import clone
 
 import clusters
+from processes import SLENDER
 from slender import LogisticClassifier, SLNDClassifier, on_workers
 from slender.data import examples_of, fleet, scheduler
 from slender.data.dask import computed
@@ -139,6 +142,28 @@ def test_a_worker_that_comes_late_gets_work(processes, client, data):
     assert len(set(examples.rows.fleet.homes)) == 4
 
 
+def _slow_disk(block):
+    raise TimeoutError("the disk did not answer")
+
+
+def test_a_worker_that_waits_in_vain_for_its_disk(client, data):
+    """A TimeoutError of the task itself is told as it is: no worker is lost."""
+    X, y = clusters.chunked(data.X_train, data.y_train, 6)
+    slow = X.map_blocks(_slow_disk, dtype=X.dtype, meta=np.empty((0, 0)))
+    told = r"rows .* could not be read on .*: TimeoutError: the disk did not answer"
+    with pytest.raises(ValueError, match=told):
+        LogisticClassifier().fit(slow, y)
+
+
+def test_a_pass_that_waits_in_vain_for_a_disk(client, data, tmp_path):
+    X, _ = clusters.chunked(data.X_train, data.y_train, 6)
+    examples = examples_of(on_workers(X), np.zeros(N, np.int32), np.ones(N))
+    asked = clusters.Once(tmp_path / "flag", partial(_slow_disk, None))
+    with pytest.raises(ClusterError, match="a worker failed: TimeoutError: the disk did not answ"):
+        examples.reduce(asked)
+    assert examples.reduce(clusters.COUNT) == N
+
+
 # -- the scheduler ---------------------------------------------------------------------------------
 
 
@@ -186,6 +211,40 @@ def test_a_scheduler_that_stays_away(processes, data):
         os.kill(processes.scheduler, signal.SIGKILL)
         with pytest.raises(ClusterError, match=r"the scheduler at tcp:.* is gone: start it again"):
             LogisticClassifier().fit(rows, data.y_train)
+
+
+@pytest.mark.slow
+def test_the_command_waits_for_a_scheduler_as_long_as_the_guide_says(data, tmp_path):
+    np.save(tmp_path / "X.npy", data.X_train)
+    np.save(tmp_path / "y.npy", data.y_train)
+    log = tmp_path / "log.jsonl"
+    words = "fit X.npy y.npy --method gd --passes 400 --out model --log log.jsonl -q --cluster"
+
+    def lose_scheduler(processes):
+        """In the middle of a fit; what its command says then."""
+        log.unlink(missing_ok=True)
+        running = subprocess.Popen(
+            [*SLENDER, *words.split(), processes.address],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not (log.exists() and log.stat().st_size) and running.poll() is None:
+            time.sleep(0.05)
+        os.kill(processes.scheduler, signal.SIGKILL)
+        _, said = running.communicate(timeout=120)
+        return running.returncode, said
+
+    with watched(1) as processes:
+        processes.pause = 8.0  # longer than the time for a first answer
+        before = processes.scheduler
+        assert lose_scheduler(processes) == (0, "")
+        assert processes.scheduler != before
+        processes.stop()
+        code, said = lose_scheduler(processes)
+    assert code == 1
+    assert said.count("\n") == 1, said
+    assert "is gone: start it again, then give the same command once more" in said
 
 
 def test_labels_that_a_lost_scheduler_was_to_compute(data, monkeypatch):

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from processes import SLENDER
 from slender.cli import main
-from slender.lab import comparison, ledger, measures
+from slender.lab import comparison, documents, ledger, measures
 from slender.lab.figures import plot_curves, plot_sizes
 from slender.lab.splits import load
+from slender.storage import FileError
 
 rng = np.random.default_rng(0)
 CODES = np.arange(400) % 4
@@ -203,6 +204,30 @@ def test_results_are_saved_after_each_fit(here, compare, monkeypatch):
     assert results["finished"]
     assert results["fits"][0] == saved["fits"][0]
     assert compare(*words, "-q") == (0, "", "")  # a finished one may be written over
+
+
+@pytest.mark.filterwarnings("default:.*could not be written:UserWarning")
+def test_a_full_disk_drops_no_fit(here, compare, monkeypatch):
+    """A save that fails is a warning, and the next one saves all."""
+    whole, saves = documents.save, []
+
+    def full_at_first(text, path):
+        saves.append(len(json.loads(text)["fits"]))
+        if len(saves) < 3:
+            raise FileError(f"{path}: could not be written (No space left on device)")
+        whole(text, path)
+
+    monkeypatch.setattr("slender.lab.documents.save", full_at_first)
+    words = (*QUICK, "--opt", "sgd,bcfw", "--obj", "svm", "--seeds", 2, "--checkpoint", "kept")
+    code, out, err = compare(*words)
+    assert code == 0
+    assert err == (
+        "slender: warning: kept/fits.json: could not be written (No space left on device); the "
+        "work goes on, but would be lost until this succeeds\n"
+    )
+    assert saves == [1, 2, 3, 4]
+    assert "sgd" in out
+    assert "bcfw" in out
 
 
 def test_resume_needs_a_comparison(here, compare):

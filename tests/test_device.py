@@ -260,7 +260,7 @@ def test_dispatch():
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "mps", 1])
 def test_unknown_devices(device):
-    with pytest.raises(ValueError, match=f"device='{device}' must be cpu, cuda, or one of several"):
+    with pytest.raises(ValueError, match=f"device='{device}' must be cpu, torch:cpu, cuda, or"):
         made("LogisticClassifier", device=device).fit(X, y)
 
 

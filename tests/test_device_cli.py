@@ -88,7 +88,8 @@ def test_devices_that_are_not_there(slender, monkeypatch):
     assert said.startswith("slender: --device cuda: torch sees no GPU here")
     assert "use --device cpu" in said
     assert one_line(slender, *fit, "--device", "gpu") == (
-        "slender: --device gpu must be cpu, cuda, or one of several GPUs, as cuda:1\n"
+        "slender: --device gpu must be cpu, torch:cpu, cuda, or one of several GPUs, as cuda:1; "
+        "or auto, to choose one by the size of the problem\n"
     )
     for command in (("path", *fit[1:]), ("run", "--opt", "slnd")):
         assert "torch sees no GPU" in one_line(slender, *command, "--device", "cuda")

@@ -400,8 +400,8 @@ def test_folders_that_cannot_be_written_to(tmp_path, images, network):
         (tmp_path / "full", "holds other files"),
         (images, "lies in the folder of images"),
         (images / "ant" / "new", "lies in the folder of images"),
-        (tmp_path / "none" / "new", "could not be written"),
-        (tmp_path / "network.onnx", "could not be written"),
+        (tmp_path / "none" / "new", "could not be written .*; create the folder"),
+        (tmp_path / "network.onnx", "is a file; name a folder"),
     ):
         with pytest.raises(FileError, match=said):
             extract(images, out, network())

@@ -123,6 +123,21 @@ def test_a_model_with_its_rows(here, slender):
     assert "Thumbnails of mistakes: the rows are not of images." in page.text
 
 
+def test_what_the_page_says_for_machines(here, slender):
+    assert slender("fit", "X.npy", "y.npy", "--out", "m", "--json", "fit.json", "-q")[0] == 0
+    code, out, err = slender("report", "m", "fit.json", *DATA, "--out", "r.html", "--json", "-")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["command"], found["out"]) == ("report", "r.html")
+    assert found["bytes"] == Path("r.html").stat().st_size
+    assert [each["name"] for each in found["results"]] == ["m", "fit.json"]
+    (figures,) = found["results"][0]["figures"].values()
+    score = load_model("m").score(X, PLACES)
+    assert any(value == pytest.approx(score) for value in figures.values()), figures
+    assert found["command_line"][:2] == ["slender", "report"]
+    assert slender("report", "m", "--out", "r.html", "--json", "r.html")[0] == 2
+
+
 def test_the_calibration_error_is_that_of_score(here, slender):
     save_model(LogisticClassifier(C=0.01).fit(X, PLACES), "m")
     code, out, _ = slender("score", "m", "X.npy", "y.npy", "--json", "-")

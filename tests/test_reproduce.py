@@ -105,7 +105,7 @@ def test_one_experiment(here, slender, known):
     assert (code, err) == (0, "")
     assert "Nobody 2000, Figure 9: a line" in out
     assert "holds: tiny: it is so (x 1)" in out
-    assert "1 of 1 claims hold; 1 experiments in reproduced" in out
+    assert "1 of 1 claims hold; 1 experiment in reproduced" in out
     assert sorted(path.name for path in (here / "reproduced" / "one").iterdir()) == [
         "one.png", "one.svg", "points.csv", "results.json",
     ]  # fmt: skip
@@ -145,6 +145,23 @@ def test_what_is_there_is_kept_while_the_settings_are_the_same(here, slender, kn
     assert len(calls) == 6
 
 
+def test_code_that_changed_is_run_again(here, slender, known, monkeypatch):
+    calls = []
+
+    def measure(material):
+        calls.append(material)
+        return {"points": [{"x": 1.0}]}
+
+    known(made("one", measure))
+    slender("reproduce", "one")
+    slender("reproduce", "one")
+    assert len(calls) == 1
+    monkeypatch.setattr("inspect.getsource", lambda module: f"{module} of tomorrow")
+    slender("reproduce", "one")
+    slender("reproduce", "one")
+    assert len(calls) == 2
+
+
 def test_an_interrupted_command_continues(here, slender, known, monkeypatch):
     def stop(material):
         raise KeyboardInterrupt
@@ -172,10 +189,12 @@ def test_what_cannot_run_is_left_out_with_its_reason(here, slender, known):
     assert "slender: one left out: too few rows\n" in err
     assert "slender: three left out: needs 2 data sets" in err
     assert "slender: four left out: mnist: not found" in err
-    assert "1 experiments in reproduced, 3 left out" in out
+    assert "1 experiment in reproduced, 3 left out" in out
     code, _, err = slender("reproduce", "one")
+    assert (code, err) == (2, "slender: one could not be measured: too few rows\n")
+    code, _, err = slender("reproduce", "one", "four")
     assert code == 2
-    assert "nothing could be measured: too few rows" in err
+    assert err.splitlines()[2] == "slender: none of 2 experiments could be measured"
 
 
 def test_missing_packages_are_named(here, slender, known, monkeypatch):

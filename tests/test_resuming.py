@@ -175,6 +175,46 @@ def test_codes_are_not_computed_twice(halted, slender, monkeypatch):
     assert not Path("kept").exists()
 
 
+@pytest.mark.parametrize("name", ["codebooks.npy", "codes.part"])
+def test_a_damaged_compression_is_refused(halted, slender, name):
+    content = bytearray(Path("kept", name).read_bytes())
+    content[-1] ^= 1
+    Path("kept", name).write_bytes(content)
+    code, _, err = slender(*halted, "--resume")
+    assert code == 2
+    assert f"kept/{name}: damaged (checksum differs); delete kept to begin anew" in err
+    assert not Path("X.pq").exists()
+
+
+def test_a_compression_that_is_told_to_end_saves_first(here, slender, monkeypatch):
+    """Its codes, too, although the default of 60 seconds is far away."""
+    pytest.importorskip("faiss")
+    from slender.compress.quantizer import ProductQuantizer
+
+    monkeypatch.setattr("slender.rows.base.BLOCK_BYTES", 4096)
+    words = ["compress", "X.npy", "--dsq", "4", "-q", "--out"]
+    assert slender(*words, "whole.pq")[0] == 0
+    encoded, told = ProductQuantizer.encoded, []
+
+    def interrupting(self, rows, progress, first=0):
+        for number, block in enumerate(encoded(self, rows, progress, first)):
+            yield block
+            if number == 1 and not told:
+                told.append(signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(1)
+
+    monkeypatch.setattr(ProductQuantizer, "encoded", interrupting)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    words += ["X.pq", "--checkpoint", "kept"]
+    code, _, err = slender(*words)
+    assert code == 130
+    assert err.splitlines()[-1].endswith("the same command with --resume continues from kept")
+    assert json.loads(Path("kept/progress.json").read_text())["rows"] > 0
+    assert slender(*words, "--resume")[0] == 0
+    assert Path("X.pq").read_bytes() == Path("whole.pq").read_bytes()
+
+
 def test_other_compressions_are_refused(halted, slender):
     def said(*words):
         code, out, err = slender(*halted, "--resume", *words)

@@ -201,7 +201,7 @@ def test_codes(here):
     refuses(
         r"1\.pq and features/0\.pq have different codebooks; .*--like features/0\.pq", "features"
     )
-    refuses("compressed rows have no names", "features/0.pq", key="X")
+    refuses("what it holds has no name; remove key=X", "features/0.pq", key="X")
     Path("t.pq").write_bytes(b"PAR1" * 10)
     refuses(r"t\.pq: is a Parquet file; rename it t\.parquet", "t.pq")
 
@@ -248,6 +248,24 @@ def test_sparse_rows_come_in_one_file(here):
     assert store[:].tolist() == [[2, 0, 4], [0, 1, 0]]
     assert store.part(1, 2).as_rows().dense(np.array([0])).tolist() == [[0, 1, 0]]
     refuses(r"hold sparse rows, which are read from one file only", ["a.svm", "a.svm"])
+
+
+def test_names_in_files_that_have_none(here):
+    np.save("X.npy", X)
+    np.save("y.npy", Y)
+    Path("a.svm").write_text("1 1:2 3:4\n0 2:1\n")
+    np.savez("both.npz", X=X, y=Y)
+    nameless = "what it holds has no name; remove "
+    with pytest.raises(FileError, match=rf"y\.npy: {nameless}label=q"):  # as it is opened
+        open_rows("X.npy", labels="y.npy", label="q")
+    with pytest.raises(FileError, match=rf"X\.npy: {nameless}key=q"):
+        open_rows("X.npy", key="q")
+    for name in ("key", "label"):
+        with pytest.raises(FileError, match=rf"a\.svm: {nameless}{name}=q"):
+            open_rows("a.svm", **{name: "q"})
+    with pytest.raises(FileError, match=r"both\.npz: holds labels named y, and y\.npy is a file"):
+        open_rows("both.npz", labels="y.npy", label="y")
+    assert open_rows("X.npy", labels="both.npz", label="y").labels.tolist() == Y.tolist()
 
 
 def test_a_file_that_changed(here):

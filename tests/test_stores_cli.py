@@ -27,6 +27,12 @@ def here(tmp_path, monkeypatch):
         np.save(f"labels/y-{k}.npy", DATA.y_train[index])
         np.savez(f"both/{k}.npz", X=DATA.X_train[index], y=DATA.y_train[index], other=index)
     np.save("y.npy", DATA.y_train)
+    np.savetxt("y.txt", DATA.y_train, "%d")
+    for name, row, value in (("gone", 17, np.nan), ("half", 40, 0.5)):
+        labels = DATA.y_train.astype(float)
+        labels[row] = value
+        np.save(f"{name}.npy", labels)
+    Path("half.svm").write_text("1 1:2\n1.5 2:1\n")
     np.save("X.npy", DATA.X_train)
     return tmp_path
 
@@ -105,6 +111,9 @@ def test_the_other_commands_take_shards(here, slender):
     assert len(Path("y.txt").read_text().splitlines()) == 400
     run = ("run", "--dataset", "part-*.parquet", *named, "--opt", "sgd", "--passes", "1", "-q")
     assert slender(*run)[0] == 0
+    assert slender("compare", *run[1:])[0] == 0
+    known = slender("compare", "--dataset", "digits", "--opt", "sgd", "--label", "kind")
+    assert "--key and --label are names in files" in known[2]
     assert slender("fit", *files[:2], *named, "--val", files[2], *FIT, "--out", "m", "-q")[0] == 0
 
 
@@ -129,6 +138,17 @@ def test_compress_takes_shards(here, slender):
         ("both --key oops", r"both/0\.npz: no array named oops"),
         ("labels y.npy", r"labels/y-0\.npy: X has 1 dimension"),
         ("features both y.npy", "X has 800 rows but y has 400 labels"),
+        ("X.npy y.npy --label nosuch", r"y\.npy: what it holds has no name; remove --label nosuch"),
+        ("X.npy y.txt --label nosuch", r"y\.txt: what it holds has no name; remove --label nosuch"),
+        ("X.npy y.npy --key nosuch", r"X\.npy: what it holds has no name; remove --key nosuch"),
+        ("X.npy gone.npy", r"gone\.npy: the label of row 17 is nan, but classes are integers or"),
+        ("X.npy half.npy", r"half\.npy: the label of row 40 is 0\.5, but classes are integers or"),
+        ("half.svm", r"half\.svm: the label of row 1 is 1\.5, but classes are integers or"),
+        (
+            "both y.npy --label y",
+            r"both/0\.npz: holds labels named y, and y\.npy is a file of labels, too; remove that "
+            "file, or --label y",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(here, slender, files, message):
@@ -139,13 +159,17 @@ def test_what_is_wrong_is_said_in_one_line(here, slender, files, message):
     assert not Path("model").exists()
 
 
-def test_nan_in_shard_7_row_12(here, slender):
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_nan_in_shard_7_row_12(here, slender, device):
+    if device != "cpu":
+        pytest.importorskip("torch")
     X = np.load("features/part-7.npy")
     X[12, 3] = np.nan
     np.save("features/part-7.npy", X)
-    code, _, err = slender("fit", "features", "y.npy", *FIT, "--out", "model")
-    assert code == 2
-    assert "X contains NaN at features/part-7.npy, row 12, column 3" in err
+    for words in (("fit", *FIT), ("path", "--cs", "3")):
+        code, _, err = slender(*words, "features", "y.npy", "--out", "model", "--device", device)
+        assert code == 2
+        assert "X contains NaN at features/part-7.npy, row 12, column 3" in err
 
 
 def test_a_dataset_with_splits_is_scored_on_its_test_rows(here, slender):

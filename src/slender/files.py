@@ -66,21 +66,29 @@ def read_dataset(
     part: str = "train",
     n_features: int | None = None,
     names: Names = NO_NAMES,
+    as_store: bool = False,
 ) -> tuple[Any, NDArray[Any]]:
-    """(X, y) from files of rows and files of labels, from files with both, or from a folder."""
+    """(X, y) from files of rows and files of labels, from files with both, or from a folder.
+
+    `as_store`: X stays a store even if it is one file, for other processes to open.
+    """
     split = None
     folder = _folder(X)
     if folder is not None:
         if _has_own_labels(folder) and y is not None:
             raise FileError(f"{folder}: is a folder, which has its own labels; remove {y}")
         if is_extraction(folder):
+            if names != NO_NAMES:
+                raise FileError(
+                    f"{folder}: is of slender extract, whose arrays are known; remove key and label"
+                )
             return _read_extraction(folder)
         if huggingface.is_dataset(folder):
             split = part if huggingface.splits(folder) else None
         elif _has_parts(folder) or not _holds_shards(folder):
             X, y = _part_of(folder, part)
     store = open_files(X, Ask(names.key, names.label, n_features), y, split)
-    return store.matrix(), store.read_labels()
+    return store if as_store else store.matrix(), store.read_labels()
 
 
 def has_part(folder: PathLike, part: str) -> bool:

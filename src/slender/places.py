@@ -31,7 +31,9 @@ def check_device(device: Any) -> str | None:
         return None
     name = str(device)
     if NAMES.fullmatch(name) is None:
-        raise ValueError(f"device={name!r} must be cpu, cuda, or one of several GPUs, as cuda:1")
+        raise ValueError(
+            f"device={name!r} must be cpu, torch:cpu, cuda, or one of several GPUs, as cuda:1"
+        )
     return name
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -33,6 +34,13 @@ DTYPES = {  # of safetensors
     "U16": "<u2",
     "U8": "u1",
     "BOOL": "?",
+}
+
+
+ADVICE = {  # by the number of an error of the system
+    (errno.ENOSPC, errno.EDQUOT): "free some space, or choose another folder",
+    (errno.EACCES, errno.EPERM, errno.EROFS): "choose another folder",
+    (errno.ENOENT,): "create the folder that it is to be in",
 }
 
 
@@ -167,9 +175,8 @@ def write_whole(path: PathLike, write: Callable[[Path], object]) -> None:
 
 
 def unwritten(error: OSError) -> str:
-    """Why something could not be written, and what to do if the disk is full."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    advice = "; free some space, or choose another folder" if full else ""
+    """Why something could not be written, and what to do, where that is known."""
+    advice = next((f"; {advice}" for known, advice in ADVICE.items() if error.errno in known), "")
     return f"could not be written ({error.strerror or error}){advice}"
 
 
@@ -179,12 +186,19 @@ def remove_stale(folder: Path) -> None:
         stale.unlink(missing_ok=True)
 
 
+def check_no_file(folder: Path) -> None:
+    """Raise an error if the name of a folder is that of a file."""
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder}: is a file; name a folder")
+
+
 @contextlib.contextmanager
 def owned(folder: Path, who: str) -> Iterator[None]:
     """The folder, made where it is not there; no other process may write there meanwhile.
 
     `who` says what else may be writing there, for the message of the error.
     """
+    check_no_file(folder)
     try:
         folder.mkdir(exist_ok=True)
         lock = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
@@ -204,6 +218,30 @@ def owned(folder: Path, who: str) -> Iterator[None]:
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def move_folder(folder: Path, to: Path) -> None:
+    """Rename a folder, whatever disk it is on; `to`, which may be an empty folder, is then whole.
+
+    On another disk it is copied under another name first.
+    """
+    try:
+        if to.is_dir():
+            to.rmdir()
+        try:
+            folder.rename(to)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            beside = _beside(to)
+            try:
+                shutil.copytree(folder, beside)
+                beside.rename(to)
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise FileError(f"{to}: {unwritten(error)}") from error
 
 
 def remove_unfinished() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 SECONDS = 5  # for a scheduler to answer
+# Loggers with levels of their own, whose lines would come between those of the command.
+TALKING = ("distributed", "distributed.client")
 
 
 @contextmanager
@@ -23,11 +25,13 @@ def spread(
     if workers is not None and workers < 1:
         raise ValueError(f"--workers {workers}: give a number from 1 on")
 
+    from ..data import scheduler
     from ..data.dask import on_workers
     from ..extras import need
 
     distributed = need("distributed", "--cluster" if workers is None else "--workers")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in TALKING:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         address: Any = cluster
         if workers is not None:
@@ -36,13 +40,20 @@ def spread(
             if cluster is not None:  # a Client would try for longer
                 place = urlsplit(cluster)
                 create_connection((place.hostname or cluster, place.port or 8786), SECONDS).close()
-            client = stack.enter_context(distributed.Client(address, timeout=SECONDS))
+            # this is also the time for a scheduler that is started again
+            client = stack.enter_context(distributed.Client(address, timeout=scheduler.RETURN))
         except (OSError, TimeoutError, ValueError) as error:
             raise ValueError(
                 f"--cluster {cluster}: no Dask scheduler answers there; start one (dask scheduler) "
                 "or give its address, such as tcp://host:8786"
             ) from error
-        yield on_workers(X, client, device)
+        try:
+            yield on_workers(X, client, device)
+        except scheduler.SchedulerError as gone:
+            raise scheduler.ClusterError(
+                f"the scheduler at {gone.address} is gone: start it again, then give the same "
+                "command once more (with --resume, if it had --checkpoint)"
+            ) from gone
 
 
 def _processes(distributed: Any, workers: int) -> Any:

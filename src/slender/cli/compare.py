@@ -10,7 +10,7 @@ from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .interrupts import Interrupted, interruptible
 from .live import progress_of_comparison
 from .logs import check_log, log_beside, logged
-from .options import Json, Plot, Quiet, Threads, of_data, of_output, read_grid
+from .options import Json, Key, Label, Plot, Quiet, Threads, of_data, of_output, read_grid
 from .output import check_outputs, check_plot, say, show, write_json
 from .resuming import forget_fits, ledger_in
 
@@ -26,6 +26,8 @@ def compare(
     ] = None,
     preprocess: Preprocess = None,
     data_dir: DataDir = None,
+    key: Key = None,
+    label: Label = None,
     opt: Annotated[str | None, OPT] = None,
     obj: Obj = None,
     preset: Annotated[
@@ -112,6 +114,7 @@ def compare(
         () if sizes is None else _sizes(sizes),
         preprocess,
         None if data_dir is None else str(data_dir),
+        _names(names, key, label),
     )
     for reason in reasons:
         say(f"left out: {reason}")
@@ -163,6 +166,20 @@ def _words(option: str, text: str) -> tuple[str, ...]:
     if not all(words) or len(set(words)) < len(words):
         raise ValueError(f"{option} {text}: give names with a comma between them, each once")
     return words
+
+
+def _names(datasets: tuple[str, ...], key: str | None, label: str | None) -> Any:
+    """Names in files; an error if there are no files."""
+    from ..datasets import is_name
+    from ..files import NO_NAMES, Names
+
+    names = Names(key, label)
+    if names != NO_NAMES and all(map(is_name, datasets)):
+        raise ValueError(
+            f"--key and --label are names in files, but slender knows {', '.join(datasets)}; "
+            "remove them"
+        )
+    return names
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -228,9 +245,9 @@ def _carry_out(
             outcome = interruptible(lambda: carry_out(plan, ledger, watch))
         except KeyboardInterrupt as stop:
             ledger.lock.acquire()  # no write is cut short, and none begins
-            kept = json is not None and ledger.runs
+            kept = json is not None and ledger.saved
             raise Interrupted(
-                f"{len(ledger.runs)} fits are in {json}; the same command with --resume continues"
+                f"{ledger.saved} fits are in {json}; the same command with --resume continues"
                 if kept
                 else "nothing was written"
             ) from stop

@@ -1,12 +1,13 @@
 """slender compress: rows as codes, 64 times smaller, that every other command takes as they are."""
 
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
 
 import typer
 
-from .interrupts import interruptible
+from .interrupts import Ending, interruptible
 from .options import Json, Key, Quiet, Threads, of_output
 from .output import check_outputs, facts, show, write_json
 from .progress import progress_of_rows
@@ -86,21 +87,20 @@ def compress(
         interruptible(lambda: quantizer.fit(rows))
     trained = perf_counter()
     with progress_of_rows("compress", rows.shape[0], quiet) as advance:
+        ending = Ending()  # codes that are done are saved before the command leaves
 
-        def encode() -> None:
+        def encode() -> bool:
             if folder is None:
                 quantizer.encode_to(rows, out, show_rows)
-            else:
-                every = EVERY if checkpoint_every is None else checkpoint_every
-                resumable.compress(quantizer, rows, out, folder, every, show_rows)
+                return True
+            every = EVERY if checkpoint_every is None else checkpoint_every
+            return resumable.compress(quantizer, rows, out, folder, every, show_rows, ending.stop)
 
         def show_rows(done: int) -> None:
             advance(done, None)
 
-        try:
-            interruptible(encode)
-        except KeyboardInterrupt:
-            raise left_with(folder) from None
+        if not _finished(encode, ending):
+            raise left_with(folder)
     coded = perf_counter()
     n_sq, _, d_sq = quantizer.codebooks_.shape
     n, d = rows.shape
@@ -122,6 +122,13 @@ def compress(
     write_json(results, json, {"X": (" ".join(X), rows)})
     if not quiet and json != "-":
         show(facts(_lines(results)))
+
+
+def _finished(encode: Callable[[], bool], ending: Ending) -> bool:
+    try:
+        return interruptible(encode, ending, "the codes so far are saved")
+    except KeyboardInterrupt:
+        return False
 
 
 def _lost(rows: Any, out: Path, most: int = 4096) -> float:

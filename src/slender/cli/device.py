@@ -6,8 +6,8 @@ from .options import of_data
 
 AUTO = "auto"
 HELP = (
-    "Where to compute: cpu, cuda, cuda:1, or auto: on a GPU if torch sees one and the problem is "
-    "large enough to gain."
+    "Where to compute: cpu, torch:cpu, cuda, cuda:1, or auto: on a GPU if torch sees one and the "
+    "problem is large enough to gain."
 )
 Device = Annotated[str, of_data("--device", metavar="NAME", help=HELP)]
 
@@ -16,7 +16,13 @@ def check_asked(device: str, here: bool = True) -> str:
     """Raise before the work starts if there is no such device; `here`: on this machine."""
     from ..places import CPU, check_device, torch_device
 
-    if device not in (AUTO, CPU) and check_device(device) and here:
+    if device == AUTO:
+        return device
+    try:
+        check_device(device)
+    except ValueError as error:
+        raise ValueError(f"{error}; or auto, to choose one by the size of the problem") from None
+    if device != CPU and here:
         torch_device(device)
     return device
 

@@ -1,6 +1,8 @@
 """slender extract: a folder of images as vectors; a killed run continues where it stopped."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +15,7 @@ from .interrupts import Interrupted, interruptible
 from .options import Json, Quiet, of_data, of_output
 from .output import check_outputs, facts, show, write_json
 from .progress import progress_of_images
+from .resuming import check_resume
 from .settings import OneOf
 
 
@@ -55,12 +58,19 @@ def extract(
     strict: Annotated[
         bool, of_data("--strict", help="Make the first file that cannot be used an error.")
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        of_output(
+            help="Folder to keep unfinished work in.  If not given, it is kept in --out, and the "
+            "same command continues it."
+        ),
+    ] = None,
     resume: Annotated[
         bool,
         of_output(
             "--resume",
-            help="Continue what --out holds, if it holds any: as in other commands, though here "
-            "this happens also without.",
+            help="Continue what the folder of --checkpoint holds, if it holds any.  What --out "
+            "holds is continued also without.",
         ),
     ] = False,
     jobs: Annotated[
@@ -88,12 +98,16 @@ def extract(
 
     from ..features.extraction import extract as run
 
+    folder = out
     try:
-        with progress_of_images("extract", quiet) as advance:
+        with (
+            _workplace(root, out, checkpoint, resume) as folder,
+            progress_of_images("extract", quiet) as advance,
+        ):
             done = interruptible(
                 lambda: run(
                     root,
-                    out,
+                    folder,
                     encoder,
                     like=model,
                     dtype=dtype,
@@ -104,7 +118,8 @@ def extract(
                 )
             )
     except KeyboardInterrupt:
-        raise Interrupted(f"the same command continues with {out}") from None
+        again = "" if folder == out else " with --resume"
+        raise Interrupted(f"the same command{again} continues with {folder}") from None
     tried = done.images - done.before
     results = {
         "command": "extract",
@@ -131,6 +146,23 @@ def extract(
     write_json(results, json)
     if not quiet and json != "-":
         show(facts(_lines(results)))
+
+
+@contextmanager
+def _workplace(root: Path, out: Path, checkpoint: Path | None, resume: bool) -> Iterator[Path]:
+    """The folder to work in, which becomes --out when all is done."""
+    begun = out.is_dir() and any(out.iterdir())  # there, and is continued
+    if checkpoint is None or begun or checkpoint.resolve() == out.resolve():
+        yield out
+        return
+    from ..features.extraction import check_outside
+    from ..storage import move_folder, owned
+
+    folder = check_resume(checkpoint, resume) or checkpoint
+    check_outside(root, out)
+    with owned(out, "extraction"):  # now, not after hours
+        yield folder
+    move_folder(folder, out)
 
 
 def _found(images: str, part: str | None, data_dir: Path | None) -> tuple[Path, Any]:

@@ -84,14 +84,10 @@ def fit(
     encoder, skipped = None, []
     if features is None:
         names = Names(key, label)
-        data = read_data(X, names)
+        data = read_data(X, names, as_store=spreads)
         watched = read_val(val, val_y, "test", data[0].shape[1], names)
     else:
-        if len(X) > 1 or val_y is not None or key is not None or label is not None:
-            raise ValueError(
-                "--features takes a folder of images, whose folders are the labels; remove other "
-                "files and names"
-            )
+        _check_images(len(X) == 1 and val_y is key is label is None, spreads)
         photos = Path(X[0])
         encoder = fitted_encoder(features, photos, settings["random_state"], quiet)
         images = read_images(encoder, photos, quiet)
@@ -137,6 +133,20 @@ def fit(
         raise Interrupted(kept + and_continues(folder))
     if folder is not None:
         clear(folder)
+
+
+def _check_images(alone: bool, spreads: bool) -> None:
+    """Raise on what cannot be asked for with --features."""
+    if spreads:
+        raise ValueError(
+            "--features makes vectors in this process, which no worker can read: write them with "
+            "slender extract first, then fit its folder"
+        )
+    if not alone:
+        raise ValueError(
+            "--features takes a folder of images, whose folders are the labels; remove other "
+            "files and names"
+        )
 
 
 def _whole(encoder: Any, model: Any) -> Any:

@@ -31,11 +31,16 @@ class Ending:
         return self.asked
 
 
-def interruptible(work: Callable[[], Result], ending: Ending | None = None) -> Result:
+def interruptible(
+    work: Callable[[], Result],
+    ending: Ending | None = None,
+    then: str = "the best so far is written",
+) -> Result:
     """work(), in another thread: Ctrl-C reaches this one even while a compiled kernel runs.
 
     With an `ending` among its callbacks, a fit that has something to keep is ended rather than
-    left; a second Ctrl-C leaves it.
+    left; a second Ctrl-C leaves it.  So is other work that asks `ending.stop()` between its steps;
+    `then` says what happens after the last one.
     """
     future: Future[Result] = Future()
 
@@ -57,9 +62,7 @@ def interruptible(work: Callable[[], Result], ending: Ending | None = None) -> R
         if ending is None or not ending.begun:
             raise
         ending.asked = True
-        say(
-            "interrupted: this step is the last, then the best so far is written (again: leave now)"
-        )
+        say(f"interrupted: this step is the last, then {then} (again: leave now)")
         _await(future)
     return future.result()
 

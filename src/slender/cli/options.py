@@ -133,12 +133,17 @@ def _between(lowest: str, highest: str, number: str) -> list[float]:
 
 
 def read_data(
-    paths: list[str], names: "Names", part: str = "train", n_features: int | None = None
+    paths: list[str],
+    names: "Names",
+    part: str = "train",
+    n_features: int | None = None,
+    as_store: bool = False,
 ) -> Any:
     """(X, y) of the files of a command line."""
     from ..files import read_dataset, rows_and_labels
 
-    return read_dataset(*rows_and_labels(paths, names.label), part, n_features, names)
+    X, y = rows_and_labels(paths, names.label)
+    return read_dataset(X, y, part, n_features, names, as_store)
 
 
 def read_val(val: str | None, val_y: str | None, part: str, n_features: int, names: "Names") -> Any:

@@ -121,7 +121,7 @@ def path(
     from ..solvers.checkpoint import clear
 
     names = Names(key, label)
-    data = read_data(X, names)
+    data = read_data(X, names, as_store=spreads)
     held_out, words = _validation(data[0].shape[1], val, val_y, validation, cv, names)
     test = _test_part(X, names)
     model = PROBES[penalty].load()(validation=held_out, **settings)

@@ -8,8 +8,8 @@ import typer
 
 from .imagery import read_images, with_classes
 from .interrupts import interruptible
-from .options import Quiet, Threads, of_data
-from .output import check_outputs, command_line, show
+from .options import Json, Quiet, Threads, of_data
+from .output import check_outputs, command_line, show, write_json
 
 
 def report(
@@ -31,6 +31,7 @@ def report(
         of_data(help="The folder of images that --data was extracted from, for thumbnails."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    json: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -45,7 +46,7 @@ def report(
         )
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: a report is a page of HTML; name it .html")
-    check_outputs(out)
+    check_outputs(out, json)
 
     from ..lab.documents import save
     from ..lab.report.page import page
@@ -59,13 +60,26 @@ def report(
     for each in found:
         rows = _rows(each, data, data_y, images, quiet) if each.kind == "model" and data else None
         sections.append(interruptible(partial(section_of, each, rows)))
-    text = page(sections, title or _title(sections), command_line())
+    title = title or _title(sections)
+    text = page(sections, title, command_line())
     save(text, out)
-    if not quiet:
+    about = {"command": "report", "out": str(out), "bytes": len(text.encode()), "title": title}
+    write_json({**about, "results": [_summary(each) for each in sections]}, json)
+    if not quiet and json != "-":
         shown = ", ".join(dict.fromkeys(why for each in sections for why in each.left_out))
         show(
             f"{out}: {len(text.encode()) / 1e6:.2f} MB", *([f"left out: {shown}"] if shown else [])
         )
+
+
+def _summary(section: Any) -> dict[str, Any]:
+    """What a part of the page says first, for machines."""
+    return {
+        "name": section.name,
+        "title": section.title,
+        "figures": {who: dict(figures) for who, figures in section.rows},
+        "left_out": section.left_out,
+    }
 
 
 def _title(sections: list[Any]) -> str:

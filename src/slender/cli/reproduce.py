@@ -79,13 +79,15 @@ def reproduce(
         ],
     }
     write_json(results, json)
+    if len(done) == 1 and not done[0].document:
+        raise ValueError(f"{done[0].name} could not be measured: {done[0].reason}")
     for each in done:
         for text in each.document["warnings"] if each.document else ():
             say(f"warning: {each.name}: {text}")
         if not each.document:
             say(f"{each.name} left out: {each.reason}")
     if not results["experiments"]:
-        raise ValueError(f"nothing could be measured: {done[0].reason}")
+        raise ValueError(f"none of {len(done)} experiments could be measured")
     if for_people:
         show(*_report(done, out))
     claims = [claim for document in results["experiments"] for claim in document["claims"]]
@@ -179,8 +181,9 @@ def _report(done: list[Any], out: Path) -> list[Any]:
         things += [f"  {verdict(claim)}" for claim in claims]
         things += [f"  {out / each.name / each.document['figures'][0]}", ""]
     left = sum(each.document is None for each in done)
+    there = len(done) - left
     things.append(
-        f"{held} of {total} claims hold; {len(done) - left} experiments in {out}"
+        f"{held} of {total} claims hold; {there} experiment{'s' * (there != 1)} in {out}"
         + (f", {left} left out" if left else "")
     )
     return things

@@ -22,8 +22,9 @@ def check_resume(folder: Any, resume: bool) -> Path | None:
         if resume:
             raise ValueError("--resume continues what a folder holds: name it with --checkpoint")
         return None
-    from ..storage import FileError
+    from ..storage import FileError, check_no_file
 
+    check_no_file(Path(folder))
     if not resume and holds_a_job(Path(folder)):
         raise FileError(
             f"{folder}: holds an unfinished job; --resume continues it, or name another folder"
@@ -34,9 +35,11 @@ def check_resume(folder: Any, resume: bool) -> Path | None:
 def holds_a_job(folder: Path) -> bool:
     """Of any command."""
     from ..compress.resumable import JOB
+    from ..features.folder import JOB as EXTRACTION
     from ..solvers.checkpoint import saved_in
 
-    return bool(saved_in(folder)) or any((folder / name).exists() for name in (JOB, FITS))
+    names = JOB, FITS, EXTRACTION
+    return bool(saved_in(folder)) or any((folder / name).exists() for name in names)
 
 
 def left_with(folder: Path | None) -> BaseException:

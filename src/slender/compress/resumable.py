@@ -3,12 +3,13 @@
     job.json        the settings, and a fingerprint of the rows
     codebooks.npy   once they are learned
     codes.part      rows of codes, appended block by block
-    progress.json   number of rows in codes.part that are on disk
+    progress.json   number of rows in codes.part that are on disk, and checksums of both files
 
 When all rows are coded, the output is written from them and the folder is removed.  The output is
 the same file, byte by byte, that `ProductQuantizer.encode_to` writes.
 """
 
+import hashlib
 import json
 import os
 import time
@@ -48,10 +49,12 @@ def compress(
     folder: PathLike,
     every: float = 60.0,
     progress: Callable[[int], object] | None = None,
-) -> None:
+    stop: Callable[[], bool] = lambda: False,
+) -> bool:
     """Fit the quantizer unless it has codebooks, then write the codes of X to `out`.
 
-    `every` is the number of seconds between two times that codes are made safe on disk.
+    `every` is the number of seconds between two times that codes are made safe on disk.  `stop` is
+    asked after each block: if it says so, the codes so far are made safe, and this returns False.
     """
     folder, given = Path(folder), hasattr(quantizer, "codebooks_")
     rows = read_rows(quantizer, X, reset=not given)
@@ -59,15 +62,17 @@ def compress(
         remove_stale(folder)
         _begin(folder, _job(quantizer, rows, given))
         if not given:
-            _learn(quantizer, X, folder / CODEBOOKS)
+            _learn(quantizer, X, folder)
         codes = folder / CODES
-        _code(quantizer, rows, codes, every, progress)
+        if not _code(quantizer, rows, codes, every, progress, stop):
+            return False
         n_sq = len(quantizer.codebooks_)
         write_codes(out, quantizer.codebooks_, rows.shape[0], _read_back(codes, n_sq))
         for name in (PROGRESS, CODES, CODEBOOKS, JOB):  # killed on the way, it begins anew
             (folder / name).unlink(missing_ok=True)
         if not any(folder.iterdir()):
             folder.rmdir()
+    return True
 
 
 def _job(quantizer: ProductQuantizer, rows: Rows, given: bool) -> dict[str, Any]:
@@ -104,9 +109,10 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
         )
 
 
-def _learn(quantizer: ProductQuantizer, X: Any, path: Path) -> None:
+def _learn(quantizer: ProductQuantizer, X: Any, folder: Path) -> None:
     """The codebooks, as their file has them."""
-    if not path.exists():
+    path, noted = folder / CODEBOOKS, folder / PROGRESS
+    if not noted.exists():
         quantizer.fit(X)
 
         def write(temporary: Path) -> None:
@@ -114,10 +120,13 @@ def _learn(quantizer: ProductQuantizer, X: Any, path: Path) -> None:
                 np.save(file, quantizer.codebooks_)
 
         write_whole(path, write)
+        _write_json(noted, {"rows": 0, "codebooks": digest(quantizer.codebooks_)})
     try:
         quantizer.codebooks_ = np.load(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, "codebooks", error) from error
+    if digest(quantizer.codebooks_) != _read_json(noted).get("codebooks"):
+        raise _damaged(path)
 
 
 def _code(
@@ -126,34 +135,48 @@ def _code(
     path: Path,
     every: float,
     progress: Callable[[int], object] | None,
-) -> None:
-    """Append the codes that are missing."""
+    stop: Callable[[], bool],
+) -> bool:
+    """Append the codes that are missing; False if it was stopped before all were there."""
     n_sq, noted = len(quantizer.codebooks_), path.with_name(PROGRESS)
-    done = _read_json(noted)["rows"] if noted.exists() else 0
+    known = _read_json(noted) if noted.exists() else {"rows": 0}
+    done, sum_of_codes = known["rows"], hashlib.blake2b(digest_size=16)
+
+    def note(file: BinaryIO) -> None:
+        """Codes are on disk before progress says so."""
+        file.flush()
+        os.fsync(file.fileno())
+        _write_json(noted, {**known, "rows": done, "codes": sum_of_codes.hexdigest()})
+
     try:
-        with path.open("ab") as file:
+        with path.open("a+b") as file:
             if file.tell() < done * n_sq:
                 raise FileError(
                     f"{path}: is shorter than it was; delete {path.parent} to begin anew"
                 )
             file.truncate(done * n_sq)
+            for codes in _read_back(path, n_sq):
+                sum_of_codes.update(codes.data)
+            if done and sum_of_codes.hexdigest() != known.get("codes"):
+                raise _damaged(path)
             last = time.monotonic()
             for block in quantizer.encoded(rows, progress, done):
                 file.write(block.data)
+                sum_of_codes.update(block.data)
                 done += len(block)
+                if stop():
+                    break
                 if time.monotonic() - last >= every:
-                    _note(file, noted, done)
+                    note(file)
                     last = time.monotonic()
-            _note(file, noted, done)
+            note(file)
     except OSError as error:
         raise FileError(f"{path}: {unwritten(error)}") from error
+    return bool(done == rows.shape[0])
 
 
-def _note(file: BinaryIO, path: Path, rows: int) -> None:
-    """Codes are on disk before progress says so."""
-    file.flush()
-    os.fsync(file.fileno())
-    _write_json(path, {"rows": rows})
+def _damaged(path: Path) -> FileError:
+    return FileError(f"{path}: damaged (checksum differs); delete {path.parent} to begin anew")
 
 
 def _read_back(path: Path, n_sq: int) -> Iterator[NDArray[np.uint8]]:

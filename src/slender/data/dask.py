@@ -10,6 +10,7 @@ bound on rounding errors needs are sent.
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -96,7 +97,8 @@ def on_workers(X: Any, client: Any = None, device: Any = None) -> "RemoteRows":
         return lambda name: delayed(_shard, pure=False)(part, device, dask_key_name=name)
 
     fleet = Fleet(client, [source(part) for part in parts], edges)
-    return RemoteRows(fleet, tuple(X.shape), compute_dtype(X.dtype), place=device)
+    named = getattr(X, "where", None)
+    return RemoteRows(fleet, tuple(X.shape), compute_dtype(X.dtype), device, named)
 
 
 def _shard(parts: list[Any], device: str | None) -> Shard:
@@ -173,21 +175,23 @@ def _cut(ends: NDArray[np.intp], most: int) -> NDArray[np.intp]:
 
 
 class RemoteRows(Rows):
-    """Rows on the workers of a fleet; `index` (increasing) are those that take part."""
+    """Rows on the workers of a fleet; `index` (increasing) are those that take part.
+
+    `named` says where a row of X comes from, if X is in files.
+    """
 
     def __init__(
         self,
         fleet: Fleet,
         shape: tuple[int, int],
         dtype: Any,
-        changes: tuple[Change, ...] = (),
-        index: NDArray[np.intp] | None = None,
         place: str | None = None,
+        named: Callable[[int], str] | None = None,
     ) -> None:
-        self.fleet, self.all, self.changes, self.index = fleet, shape, changes, index
+        self.fleet, self.shape, self.dtype, self.named = fleet, shape, dtype, named
         self.place = place  # the device of every worker; None: its cores
-        self.shape = shape if index is None else (len(index), shape[1])
-        self.dtype = dtype
+        self.changes: tuple[Change, ...] = ()
+        self.index: NDArray[np.intp] | None = None
 
     def as_rows(self) -> "RemoteRows":
         """Estimators accept these rows as X."""
@@ -202,8 +206,10 @@ class RemoteRows(Rows):
     def subset(self, index: NDArray[np.intp]) -> "RemoteRows":
         if (np.diff(index) <= 0).any():
             raise ValueError("some rows of a Dask array: their numbers must increase")
-        index = index if self.index is None else self.index[index]
-        return RemoteRows(self.fleet, self.all, self.dtype, self.changes, index, self.place)
+        other = copy(self)
+        other.index = np.asarray(index if self.index is None else self.index[index])
+        other.shape = (len(other.index), self.shape[1])
+        return other
 
     def scaled(self, scale: NDArray[Any]) -> "RemoteRows":
         return self._changed("scaled", scale)
@@ -215,9 +221,10 @@ class RemoteRows(Rows):
         return self if self.dtype == np.float64 else self._changed("widened", dtype=np.float64)
 
     def _changed(self, verb: str, *arguments: Any, dtype: Any = None) -> "RemoteRows":
-        changes = (*self.changes, (verb, arguments))
-        dtype = self.dtype if dtype is None else np.dtype(dtype)
-        return RemoteRows(self.fleet, self.all, dtype, changes, self.index, self.place)
+        other = copy(self)
+        other.changes = (*self.changes, (verb, arguments))
+        other.dtype = self.dtype if dtype is None else np.dtype(dtype)
+        return other
 
     def beside(self, Z: NDArray[Any]) -> ReplicatedRows:
         """Rows computed from these: work on them by classes is done by the same workers."""
@@ -253,6 +260,10 @@ class RemoteRows(Rows):
             if bad is not None:
                 return int(first) + bad[0], bad[1], bad[2]
         return None
+
+    def where(self, i: int) -> str:
+        i = i if self.index is None else int(self.index[i])
+        return super().where(i) if self.named is None else self.named(i)
 
     def cuts(self) -> NDArray[np.intp]:
         """Where the rows of each shard begin among these rows; then their number."""

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..extras import need
+from ..rows.ahead import METER
 from ..rows.cores import sharing
 from .scheduler import TICK, ClusterError, Scheduler
 from .shards import Node, Shard, Work, joined, worked
@@ -41,6 +42,9 @@ SLOWER = 10.0  # and how much longer than the others, or than before, it may tak
 READING = 10.0  # times as long, if it reads its rows
 REREAD = 3  # times that reading a lost shard may fail
 ATTEMPTS = 10  # at one pass
+
+READ: Node = (-1, 0)  # in an answer, beside its results: bytes that were read from files
+PROCESS = uuid4().hex  # a worker that is a thread of this process has read them here
 
 _one_at_a_time = threading.Lock()  # work uses all threads of its worker
 
@@ -68,20 +72,28 @@ def _task(
     common: Any,
     own: dict[int, Any],
     count: int,
+    process: str,
 ) -> dict[Node, Any] | None:
-    """What a worker is asked for; with `count` shards in all, sums are added as far as possible."""
+    """What a worker is asked for; with `count` shards in all, sums are added as far as possible.
+
+    `process` asks; the bytes that it reads itself it counts itself.
+    """
     threads = need("distributed", "A cluster").get_worker().state.nthreads
     with _one_at_a_time, sharing(threads):
+        before = METER.total
         results = worked(shards, numbers, work, common, own)
-    return joined(results, count) if count and results is not None else results
+        read = METER.total - before if process != PROCESS else 0
+    if results is None:
+        return None
+    return {**(joined(results, count) if count else results), READ: read}
 
 
 def _join(parts: Sequence[dict[Node, Any] | None], count: int) -> dict[Node, Any] | None:
-    together: dict[Node, Any] = {}
+    together: dict[Node, Any] = {READ: 0}
     for part in parts:
         if part is None:
             return None
-        together.update(part)
+        together |= {**part, READ: together[READ] + part[READ]}
     return joined(together, count, keep=True)  # Dask may need the parts again
 
 
@@ -158,7 +170,7 @@ class Fleet:
             given: Any = {k: own[k] for k in mine if own.get(k) is not None}
             given = self._send(given, [home]) if given else given
             shards = [self.shards[k] for k in mine]
-            task = shards, mine, work, messages[home], given, self.count if add else 0
+            task = shards, mine, work, messages[home], given, self.count if add else 0, PROCESS
             answers[home] = self._submit(home, _task, *task)
         parts = list(answers.values())
         while add and len(parts) > 1:
@@ -168,12 +180,15 @@ class Fleet:
             ]
             homes = homes[::FAN]
         results: dict[Node, Any] = {}
+        read = 0
         for part in parts:
             result = self._wait(part, answers, started, self.longest[kind])
             if result is None:
                 self.recipes.clear()
                 raise _Again("a shard was moved")
             results.update(result)
+            read += results.pop(READ)
+        METER.add(read)
         self.longest[kind] = max(self.longest[kind], time.perf_counter() - started)
         return results
 
@@ -223,12 +238,14 @@ class Fleet:
         while True:
             try:
                 return future.result(timeout=TICK)
-            except WaitedTooLong:
-                self.scheduler.check()
-                now = time.perf_counter() - started
             except self.scheduler.faults() as fault:
+                own = self.scheduler.own_error(future)
+                if own is not None:  # to ask again would not help
+                    raise ClusterError(f"a worker failed: {type(own).__name__}: {own}") from own
                 self.scheduler.check()
-                raise _Again(f"{type(fault).__name__}: {fault}") from fault
+                if not isinstance(fault, WaitedTooLong):
+                    raise _Again(f"{type(fault).__name__}: {fault}") from fault
+            now = time.perf_counter() - started
             pending = [home for home, answer in answers.items() if answer.status == "pending"]
             if len(answers) - len(pending) > len(answered):
                 answered = answers.keys() - set(pending)
@@ -308,8 +325,8 @@ class Fleet:
     def _revive(self, number: int, shard: Any) -> None:
         """Read a shard again that is lost; if that cannot help, an error says which rows."""
         lo, hi = self.edges[number], self.edges[number + 1] - 1
-        reason = shard.exception() if shard.status == "error" else None
-        if reason is not None and not isinstance(reason, self.scheduler.faults()):
+        reason = self.scheduler.own_error(shard)
+        if reason is not None:
             raise ValueError(
                 f"rows {lo} to {hi} of X could not be read on {self.homes[number]}: "
                 f"{type(reason).__name__}: {reason}"
@@ -319,5 +336,5 @@ class Fleet:
             raise ClusterError(
                 f"rows {lo} to {hi} of X are lost with the worker that held them, and nothing says "
                 "where to read them again: make X from files, or keep it in this process"
-            ) from reason
+            )
         self._move(number, self._idlest(self.scheduler.workers()))

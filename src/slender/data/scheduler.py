@@ -22,6 +22,17 @@ class ClusterError(RuntimeError):
     """A cluster has lost what a fit needs."""
 
 
+class SchedulerError(ClusterError):
+    """The scheduler went away and did not come back."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the scheduler at {address} is gone: start it again, make a new Client and repeat the "
+            "fit"
+        )
+        self.address = address
+
+
 class Scheduler:
     """What a client knows of its scheduler and of its workers."""
 
@@ -36,15 +47,21 @@ class Scheduler:
         closed = distributed.client.ClosedClientError
         return CancelledError, WaitedTooLong, TimeoutError, closed, *lost, *more
 
+    def own_error(self, future: Any) -> BaseException | None:
+        """What a task itself raised; None if it has not failed, or was lost with its worker.
+
+        A task may raise what is a fault elsewhere: a slow disk gives a TimeoutError, too.
+        """
+        error: BaseException | None = future.exception() if future.status == "error" else None
+        lost = need("distributed", "A cluster").scheduler.KilledWorker
+        return None if isinstance(error, (lost, CancelledError)) else error
+
     def check(self) -> None:
         """Give a scheduler that is away some time to come back."""
         until = time.monotonic() + RETURN
         while self.client.status != "running":
             if self.client.status == "closed" or time.monotonic() > until:
-                raise ClusterError(
-                    f"the scheduler at {self.address} is gone: start it again, make a new Client "
-                    "and repeat the fit"
-                )
+                raise SchedulerError(self.address)
             time.sleep(TICK / 4)
 
     def says(self, what: str, **details: Any) -> Any:

@@ -26,6 +26,7 @@ def sent(rows: Rows, stored: str, device: Any, once: bool = False) -> Rows:
     `stored` names their dtype in memory or in files; `once`: they will be read once only.
     """
     from ..rows.streamed import Streamed  # noqa: PLC0415
+    from ..rows.tensor import Resident  # noqa: PLC0415
     from .tensors import TensorRows  # noqa: PLC0415
 
     if rows.block(0, 1).is_sparse:
@@ -49,7 +50,8 @@ def sent(rows: Rows, stored: str, device: Any, once: bool = False) -> Rows:
     step = max(1, CHUNK_BYTES // (d * store.stored.itemsize))
     for lo, hi, chunk in store.chunks(None, step):
         X[lo:hi] = chunk
-    return TensorRows(X)
+    # files are kept for the names of their rows; a copy in memory would only take room
+    return TensorRows(Resident(X, rows if rows.on_disk else None))
 
 
 def _free(device: Any) -> float:

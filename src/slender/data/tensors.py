@@ -173,7 +173,7 @@ class TensorRows(Rows):
         return block
 
     def where(self, i: int) -> str:
-        return f"row {i if self.index is None else int(self.index[i])}"
+        return self.store.where(i if self.index is None else int(self.index[i]))
 
     def _any(self) -> Tensor:
         """A tensor on the device, without rows."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..places import CPU, TORCH_CPU
 from ..rows import Rows
 from ..rows.fingerprint import digest, fingerprint
 from ..solvers.checkpoint import Checkpoint
@@ -42,19 +43,28 @@ def checkpointed(
         return nullcontext()
     if not isinstance(folder, str | os.PathLike):
         raise ValueError(f"checkpoint={shown(folder)} must be the name of a folder, or None")
-    data = {
-        "shape": list(rows.shape),
-        "rows": f"{rows.dtype} {fingerprint(rows)}",
-        "labels": digest(labels, estimator.classes_),
-        "weights": None if sample_weight is None else digest(host(sample_weight)),
-        **{name.replace("_", " "): value for name, value in more.items()},
-    }
-    about = {
-        "fit": {"estimator": type(estimator).__name__},
-        "settings": settings(estimator),
-        "data": data,
-    }
-    return Checkpoint(folder, float(every), about, rng)
+
+    def data() -> dict[str, Any]:
+        return {
+            "shape": list(rows.shape),
+            "rows": f"{rows.dtype} {fingerprint(rows)}",
+            "labels": digest(labels, estimator.classes_),
+            "weights": None if sample_weight is None else digest(host(sample_weight)),
+            **{name.replace("_", " "): value for name, value in more.items()},
+        }
+
+    about = {"fit": {"estimator": type(estimator).__name__}, "settings": settings(estimator)}
+    if "device" in about["settings"]:  # None is another word for the place where X is
+        about["settings"]["device"] = _place(rows)
+    return Checkpoint(folder, float(every), about, data, rng)
+
+
+def _place(rows: Any) -> str:
+    """Where these rows are computed on."""
+    device = getattr(rows, "device", None)
+    if device is None:
+        return getattr(rows, "place", None) or CPU  # of rows on workers
+    return TORCH_CPU if device.type == "cpu" else str(device)
 
 
 def settings(estimator: Any) -> dict[str, Any]:

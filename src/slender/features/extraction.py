@@ -87,8 +87,7 @@ def extract(
         raise BadImageError(*found.skipped[0])
     if not found.files:
         raise FileError(f"{root}: holds no images; give a folder of images")
-    if root.resolve() in (out.resolve(), *out.resolve().parents):
-        raise FileError(f"{out}: lies in the folder of images; choose another folder")
+    check_outside(root, out)
     classes = _classes(found, like)
     with owned(out, "extraction"):
         _begin(out, _job(root, found, encoder, like, dtype))
@@ -116,6 +115,12 @@ def extract(
         seconds_fit=fit_end - start,
         seconds=perf_counter() - fit_end,
     )
+
+
+def check_outside(root: Path, out: Path) -> None:
+    """Raise an error if the output would lie among the images."""
+    if root.resolve() in (out.resolve(), *out.resolve().parents):
+        raise FileError(f"{out}: lies in the folder of images; choose another folder")
 
 
 def _encode_rest(

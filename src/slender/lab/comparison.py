@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..datasets import is_name
 from ..estimators.validation import check_choice
+from ..files import NO_NAMES, Names
+from ..storage import FileError
 from .experiment import experiment
 from .ledger import Ledger
 from .optimisers import OBJECTIVES, OPTIMISERS, Options, choose, complete, unused
@@ -84,6 +87,7 @@ class Plan:
     sizes: tuple[int, ...] = ()  # training rows; none: all there are
     preprocess: str = "none"
     data_dir: str | None = None
+    names: Names = NO_NAMES  # in the files of those data sets that are paths
 
     @property
     def fits(self) -> int:
@@ -145,7 +149,8 @@ def compare(
         locate(dataset, plan.data_dir)  # now, not after an hour of other fits
     run = _Run(plan, ledger, watch)
     for dataset in plan.datasets:
-        whole = load(dataset, plan.data_dir)
+        names = NO_NAMES if is_name(dataset) else plan.names
+        whole = load(dataset, plan.data_dir, names)
         run.outcome.datasets[dataset] = facts_of(whole)
         for size in plan.sizes or (None,):
             if size is not None and size > len(whole.y_train):
@@ -207,6 +212,8 @@ class _Run:
                 if seed == 0:
                     steps[each] = self.first_step(stage(seed), each)
                 self.outcome.fits.append(self.fit(stage(seed), each, steps[each]))
+            except FileError:  # of the data: it is not this contender that cannot be fitted
+                raise
             except ValueError as error:
                 steps.pop(each, None)
                 self.leave_out(stage(seed), str(error), each)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..notices import warn
 from ..storage import FileError, finite
 from .documents import as_json, read, save
 
@@ -20,7 +21,8 @@ Run = dict[str, Any]
 class Ledger:
     """Runs, told apart by what they have under the names in `asked`.
 
-    `save(runs)` is called after each that is added.
+    `save(runs)` is called after each that is added.  If it fails, a warning says so, once; the next
+    call saves them all.  `saved` is how many are safe.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Ledger:
         self.runs = list(runs)
         self.lock = threading.Lock()  # whoever holds it knows that nothing is being saved
         self._names, self._save = tuple(asked), save
+        self.saved, self._warned = len(self.runs), False
         self._places = {self._key(run): place for place, run in enumerate(self.runs)}
 
     def get(self, asked: Mapping[str, Any]) -> Run | None:
@@ -42,7 +45,13 @@ class Ledger:
         with self.lock:
             self._places[self._key(run)] = len(self.runs)
             self.runs.append(run)
-            self._save(self.runs)
+            try:
+                self._save(self.runs)
+                self.saved = len(self.runs)
+            except FileError as error:  # the run is not lost yet
+                if not self._warned:
+                    warn(f"{error}; the work goes on, but would be lost until this succeeds")
+                self._warned = True
 
     def _key(self, run: Mapping[str, Any]) -> str:
         return json.dumps([run[name] for name in self._names], sort_keys=True)

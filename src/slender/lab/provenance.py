@@ -27,9 +27,13 @@ def provenance(inputs: Inputs | None, *packages: str) -> dict[str, Any]:
 
 
 def settings_of(model: Any, **said: Any) -> dict[str, Any]:
-    """An estimator's parameters; `said` are words for those that JSON cannot hold."""
+    """An estimator's parameters; `said` are words for those that JSON cannot hold.
+
+    No result rests on the parameters of callbacks and checkpoints.  The device is left out because
+    every result names the one that was used, which may not be the one that was asked for.
+    """
     params = model.get_params(deep=False)
-    for name in ("callbacks", "checkpoint", "checkpoint_every", "device"):  # no result rests on
+    for name in ("callbacks", "checkpoint", "checkpoint_every", "device"):
         params.pop(name, None)
     return {**params, **said}
 
@@ -93,6 +97,7 @@ def _numbers(value: Any) -> Iterator[bytes]:
     """The bytes of an array, or of the arrays that sparse or compressed rows are made of."""
     import numpy as np  # noqa: PLC0415  (likewise)
 
+    value = value.matrix() if hasattr(value, "matrix") else value  # a store of one file is its X
     names = next((names for names in PARTS if all(hasattr(value, each) for each in names)), ())
     for array in [getattr(value, each) for each in names] or [value]:
         step = max(1, BLOCK // max(1, array[:1].nbytes))

@@ -22,7 +22,7 @@ Cut = tuple[int, int]  # the first row, and the one after the last
 
 
 class Meter:
-    """The bytes of rows that this process has read from files."""
+    """The bytes of rows that this process, or workers for it, have read from files."""
 
     def __init__(self) -> None:
         self.total = 0

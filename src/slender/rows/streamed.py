@@ -46,6 +46,9 @@ class Streamed:
             return
         yield from self._ahead(rows, edges, step)
 
+    def where(self, i: int) -> str:
+        return self.rows.where(i)
+
     def _ahead(
         self, rows: Rows, edges: list[tuple[int, int]], step: int
     ) -> Iterator[tuple[int, int, Tensor]]:

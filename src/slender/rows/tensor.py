@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..arrays import astype, like
 from .arithmetic import Arithmetic, Halves, Plain, multiply, pieces_of, power_of_two
+from .base import Rows
 from .block import Bad, Block
 from .kernel import KernelRows
 
@@ -126,12 +127,15 @@ class Store(Protocol):
     ) -> Iterator[tuple[int, int, Tensor]]:
         """All rows, or the rows `index`, so many at a time."""
 
+    def where(self, i: int) -> str:
+        """Where row i comes from, for messages."""
+
 
 class Resident:
-    """A tensor on its device."""
+    """A tensor on its device; `source` are the rows of files that were sent there."""
 
-    def __init__(self, X: Tensor) -> None:
-        self.X, self.shape = X, (X.shape[0], X.shape[1])
+    def __init__(self, X: Tensor, source: Rows | None = None) -> None:
+        self.X, self.shape, self.source = X, (X.shape[0], X.shape[1]), source
         self.device, self.stored = X.device, X.dtype
         self._places: tuple[Any, Tensor] | None = None  # an index, and the same on the device
 
@@ -154,6 +158,9 @@ class Resident:
             else:
                 assert self._places is not None
                 yield lo, hi, self.X[self._places[1][lo:hi]]
+
+    def where(self, i: int) -> str:
+        return f"row {i}" if self.source is None else self.source.where(i)
 
 
 def fastest(store: Store, dtype: np.dtype[Any]) -> Arithmetic:

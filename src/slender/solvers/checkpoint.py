@@ -17,7 +17,7 @@ A file stays when the fit ends: the same call then finds the last step and only 
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,14 +52,20 @@ About = Mapping[str, Mapping[str, Any]]  # see `_differs`
 class Checkpoint:
     """The folder of a fit, owned while `with` lasts.
 
-    `about` is what the result depends on, as JSON holds it: "fit" with the estimator's name,
-    "settings", and "data", whose fingerprints must agree.
+    `about` is what the result depends on, as JSON holds it: "fit" with the estimator's name and
+    "settings".  `data()` are fingerprints of the data, which must agree; they need a reading of the
+    rows, and are not asked for before the folder was found fit for use.
     """
 
     def __init__(
-        self, folder: PathLike, every: float, about: About, rng: np.random.Generator
+        self,
+        folder: PathLike,
+        every: float,
+        about: About,
+        data: Callable[[], Mapping[str, Any]],
+        rng: np.random.Generator,
     ) -> None:
-        self.folder, self.every, self.about = Path(folder), every, about
+        self.folder, self.every, self.about, self._data = Path(folder), every, about, data
         self.rng, self.start = rng, rng.bit_generator.state
         self.begun = self.last = time.monotonic()
         self.warned = self.warned_of_threads = self.closed = False
@@ -77,6 +83,9 @@ class Checkpoint:
                 )
             check_writable(self.folder / _name(0))
             for path in found:
+                self._compare(path)
+            self.about = {**self.about, "data": self._data()}
+            for path in found:
                 self._begin_as(path)
             self._held = held.pop_all()
         return self
@@ -84,14 +93,20 @@ class Checkpoint:
     def __exit__(self, *exc: object) -> None:
         self._held.close()
 
-    def _begin_as(self, path: Path) -> None:
-        """Check that a file is of this fit; draw the random numbers that it drew."""
+    def _compare(self, path: Path) -> dict[str, Any]:
+        """What a file holds beside its arrays, if it is of this fit."""
         document = _document(path)
         try:
             _check(self.folder, document, self.about)
-            start, threads = document["start"], document["threads"]
+            document["start"], document["threads"]  # must be there
         except (KeyError, TypeError, AttributeError) as error:
             raise unreadable(path, "a checkpoint", error) from error
+        return document
+
+    def _begin_as(self, path: Path) -> None:
+        """Check that a file is of this fit; draw the random numbers that it drew."""
+        document = self._compare(path)
+        start, threads = document["start"], document["threads"]
         if start["bit_generator"] != self.start["bit_generator"]:
             raise FileError(
                 f"{self.folder}: was made with a random_state of {start['bit_generator']}, here it "
@@ -240,7 +255,7 @@ def _check(folder: Path, document: dict[str, Any], about: About) -> None:
                 f"{folder}: was made with {name}={_shown(then)}, this fit has "
                 f"{name}={_shown(here)}; {ELSEWHERE}"
             )
-    for name in {**before["data"], **now["data"]}:
+    for name in {**before["data"], **now["data"]} if "data" in now else ():
         then, here = before["data"].get(name), now["data"].get(name)
         if then != here:
             shapes = [f"{n:,} x {d:,}" for n, d in (before["data"]["shape"], now["data"]["shape"])]
@@ -251,7 +266,7 @@ def _check(folder: Path, document: dict[str, Any], about: About) -> None:
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else repr(value)
 
 
 def _plain(state: Any) -> Any:

@@ -176,6 +176,29 @@ def choose(path: Path, which: str, ndims: Mapping[str, int], asked: str | None =
     )
 
 
+def check_nameless(path: Path, which: str, asked: str | None) -> None:
+    """Raise an error if a name of X or y is asked for in a file whose contents have none."""
+    if asked is not None:
+        option = "key" if which == "X" else "label"
+        raise FileError(
+            f"{path}: what it holds has no name; remove {option}={asked}, or give files that have "
+            "names"
+        )
+
+
+def _check_classes(name: str | Path, y: NDArray[Any]) -> None:
+    """Raise an error at the first number that cannot be a class."""
+    bad = ~np.isfinite(y)
+    if y.ndim == 1:
+        bad |= y != np.rint(y)
+    if bad.any():
+        place = np.unravel_index(int(bad.argmax()), y.shape)
+        raise FileError(
+            f"{name}: the label of row {place[0]} is {y[place]:g}, but classes are integers or "
+            "strings; remove such rows, or write their classes"
+        )
+
+
 def listed(names: Mapping[str, Any] | Sequence[str]) -> str:
     """a, b, c, ..."""
     found = sorted(names)
@@ -202,4 +225,6 @@ def as_labels(name: str | Path, y: NDArray[Any]) -> NDArray[Any]:
         )
     if y.dtype.kind not in "fiubUS":
         raise FileError(f"{name}: y has dtype {y.dtype}; convert it to integers or strings")
+    if y.dtype.kind == "f":
+        _check_classes(name, np.asarray(y))
     return np.char.decode(y, "utf-8") if y.dtype.kind == "S" else np.array(y)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage import FileError, plain_file, unreadable
-from .base import Ask, FileRows, NoRowsError
+from .base import Ask, FileRows, NoRowsError, check_nameless
 from .columns import HEADINGS
 
 
@@ -19,6 +19,7 @@ class Lines:
         raise NoRowsError(f"{path}: holds labels, one per line; give rows in another format")
 
     def labels(self, path: Path, ask: Ask) -> NDArray[Any]:
+        check_nameless(path, "y", ask.label)
         return read_lines(path)
 
 

@@ -7,18 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage import plain_file
-from .base import ArrayRows, Ask, as_labels, check_matrix, reading
+from .base import ArrayRows, Ask, as_labels, check_matrix, check_nameless, reading
 
 
 class Npy:
     suffixes = (".npy",)
 
     def open(self, path: Path, ask: Ask) -> ArrayRows:
+        check_nameless(path, "X", ask.key)
         X = mapped(path)
         check_matrix(path, X.shape, X.dtype)
         return ArrayRows(str(path), X, alone=True)
 
     def labels(self, path: Path, ask: Ask) -> NDArray[Any]:
+        check_nameless(path, "y", ask.label)
         return as_labels(path, mapped(path))
 
 

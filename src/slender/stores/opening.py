@@ -1,11 +1,13 @@
 """open_rows: rows and labels from files of any format."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..storage import FileError
 from .base import Ask, FileRows
 from .dask import DaskRows, DaskShard, is_dask
 from .finding import Where, find_files
@@ -33,13 +35,14 @@ def open_rows(
         folder are taken in natural order (part-2 before part-10), those of a list as listed.
     key : str, optional
         The array, data set or column that is X.  None: X, features or embeddings, or the only
-        matrix; of a table the only column of lists, or else all columns of numbers but the label.
+        matrix; of a table the only column of lists, or else all columns but the label, which must
+        be numbers.
         Of a table it may be a pattern that several columns match ("f*").
     label : str, optional
-        The array or column of labels in the same files.  None: y, labels, targets or, of a table,
-        label, target or class.
+        The array or column of labels.  None: y, labels, targets or, of a table, label, target or
+        class.
     labels : path, pattern, folder, list of these, or array, optional
-        The labels, if they are not in the same files.
+        The labels, if they are not in the same files; then `label` is a name in these.
     split : str, optional
         Of a folder of Hugging Face datasets with several splits: which.
 
@@ -85,7 +88,22 @@ def open_files(where: Where, ask: Ask, labels: Any = None, split: str | None = N
         if n > 0 or not files:
             files.append(file)
             shards.append(FileShard(path, own, n, 0, n))
+    if labels is not None and ask.label is not None:
+        _check_one_place(shards[0].path, ask.label, labels)
     return RowStore(shards, files, _labels(labels, str(shards[0].path), sum(map(len, shards)), ask))
+
+
+def _check_one_place(path: Path, label: str, labels: Any) -> None:
+    """Raise an error if the labels that are named are in the files of rows, beside others."""
+    try:
+        format_of(path).labels(path, Ask(label=label))
+    except FileError:
+        return
+    given = labels[0] if isinstance(labels, list | tuple) else labels
+    raise FileError(
+        f"{path}: holds labels named {label}, and {given} is a file of labels, too; remove that "
+        f"file, or label={label}"
+    )
 
 
 def _labels(labels: Any, rows: str, n: int, ask: Ask = USUAL) -> LabelFiles | NDArray[Any] | None:
@@ -93,6 +111,8 @@ def _labels(labels: Any, rows: str, n: int, ask: Ask = USUAL) -> LabelFiles | ND
         return None
     if _is_files(labels):
         paths = tuple(find_files(labels, labels=True))
+        if ask.label is not None:  # labels are read later, but a wrong name is an error now
+            format_of(paths[0], labels=True).labels(paths[0], ask)
         return LabelFiles(paths, ask.label, rows, n, 0, n)
     y = np.asarray(labels)  # of a Dask array, computes it
     if len(y) != n:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..rows import ChunkedCodeRows
 from ..rows.shuffling import even_edges
 from ..storage import FileError, plain_file
-from .base import ArrayRows, Ask, FileRows, NoLabelsError
+from .base import ArrayRows, Ask, FileRows, NoLabelsError, check_nameless
 
 PARQUET_MARK = b"PAR1"  # some name such files .pq
 
@@ -19,8 +19,7 @@ class Pq:
     suffixes = (".pq",)
 
     def open(self, path: Path, ask: Ask) -> FileRows:
-        if ask.key is not None:
-            raise FileError(f"{path}: compressed rows have no names; remove key={ask.key}")
+        check_nameless(path, "X", ask.key)
         with plain_file(path).open("rb") as file:
             if file.read(len(PARQUET_MARK)) == PARQUET_MARK:
                 raise FileError(f"{path}: is a Parquet file; rename it {path.stem}.parquet")

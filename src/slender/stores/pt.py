@@ -18,6 +18,7 @@ from .base import (
     FileRows,
     as_labels,
     check_matrix,
+    check_nameless,
     choose,
     reading,
 )
@@ -30,8 +31,7 @@ class Pt:
         found = _load(path)
         alone = hasattr(found, "dtype")
         if alone:
-            if ask.key is not None:
-                raise FileError(f"{path}: is one tensor, without names; remove key={ask.key}")
+            check_nameless(path, "X", ask.key)
             name, tensor = str(path), found
         else:
             key = choose(path, "X", {each: of.dim() for each, of in found.items()}, ask.key)
@@ -43,7 +43,9 @@ class Pt:
 
     def labels(self, path: Path, ask: Ask) -> NDArray[Any]:
         found = _load(path)
-        if not hasattr(found, "dtype"):
+        if hasattr(found, "dtype"):
+            check_nameless(path, "y", ask.label)
+        else:
             ndims = {name: of.dim() for name, of in found.items()}
             found = found[choose(path, "y", ndims, ask.label)]
         bits = bfloat_bits(found)

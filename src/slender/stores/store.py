@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..rows import ChunkedRows, Rows, as_rows
 from ..storage import FileError
-from .base import Ask, FileRows, NoLabelsError
+from .base import Ask, FileRows, NoLabelsError, as_labels
 from .formats import format_of
 
 
@@ -182,7 +182,7 @@ class RowStore:
     def _of_shard(self, k: int) -> NDArray[Any]:
         file = self.files[k]
         if file.own_labels is not None:
-            return file.own_labels
+            return as_labels(file.name, file.own_labels)
         if file.alone:
             raise NoLabelsError(f"{file.name}: holds no labels; give a file of labels too")
         try:
@@ -220,6 +220,10 @@ class RowStore:
         """All rows as arrays, which end where the chunks of the files end."""
         for lo, hi in pairwise(self._reader().borders()):
             yield self._reader().read(lo, hi)
+
+    def where(self, i: int) -> str:
+        """The file of row i, and its number there."""
+        return self._reader().where(i)
 
     def _reader(self) -> ChunkedRows:
         """Reads rows as they are stored, and keeps the last chunk for the next slice."""

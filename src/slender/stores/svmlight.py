@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..rows.sparse_input import as_csr
 from ..storage import plain_file
-from .base import Ask, reading
+from .base import Ask, check_nameless, reading
 from .sparse import SparseRows
 
 
@@ -16,12 +16,15 @@ class SvmlightFormat:
     suffixes = (".svm", ".svmlight", ".libsvm")
 
     def open(self, path: Path, ask: Ask) -> SparseRows:
+        check_nameless(path, "X", ask.key)
+        check_nameless(path, "y", ask.label)
         X, y = read_svmlight(path, ask.n_features)
         rows = SparseRows(str(path), X)
         rows.own_labels = y
         return rows
 
     def labels(self, path: Path, ask: Ask) -> NDArray[Any]:
+        check_nameless(path, "y", ask.label)
         return read_svmlight(path, ask.n_features)[1]
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..extras import need
 from ..storage import FileError
-from .base import Ask, FileRows, as_labels, check_matrix, choose, reading
+from .base import Ask, FileRows, as_labels, check_matrix, check_nameless, choose, reading
 
 MARKS = ("zarr.json", ".zarray", ".zgroup")
 WHAT = "a Zarr store"
@@ -60,9 +60,7 @@ def _array(path: Path, which: str, asked: str | None) -> tuple[str, Any]:
         found = zarr.open(str(path), mode="r")
         arrays = None if hasattr(found, "chunks") else _members(found)
     if arrays is None:
-        if asked is not None:
-            option = "key" if which == "X" else "label"
-            raise FileError(f"{path}: is one array, without a name; remove {option}={asked}")
+        check_nameless(path, which, asked)
         return "", found
     name = choose(path, which, {each: len(of.shape) for each, of in arrays.items()}, asked)
     return name, arrays[name]

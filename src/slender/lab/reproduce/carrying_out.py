@@ -1,13 +1,16 @@
 """Experiments one after another: measured, judged, drawn, and written as soon as they are done.
 
 A folder for each, with the tables as CSV, the figure as PNG and SVG, and results.json, which is
-written last: where it is there with the same settings, the experiment is done.
+written last: where it is there with the same settings, of the same code, the experiment is done.
 """
 
 import csv
+import hashlib
+import inspect
 import io
 import json
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -106,7 +109,7 @@ def _one(order: Order, each: Experiment, sets: _Sets, say: Say) -> Done:
             if each.data and len(names) < each.least:
                 raise ValueError(f"needs {each.least} data sets; give --data one,other")
             material = Material({name: sets[name] for name in names}, order.scale, say)
-            settings = _settings(order, material)
+            settings = _settings(order, each, material)
             earlier = None if order.again else found(folder, each, settings)
             if earlier is not None:
                 return Done(each.name, earlier, found=True)
@@ -151,7 +154,7 @@ def found(folder: Path, each: Experiment, settings: Mapping[str, Any]) -> dict[s
     return document if whole and document["name"] == each.name else None
 
 
-def _settings(order: Order, material: Material) -> dict[str, Any]:
+def _settings(order: Order, each: Experiment, material: Material) -> dict[str, Any]:
     return {
         "data": [
             {"name": name, "fingerprint": fingerprint(split)}
@@ -159,7 +162,16 @@ def _settings(order: Order, material: Material) -> dict[str, Any]:
         ],
         "scale": order.scale._asdict(),
         "version": __version__,
+        "code": _code(each),
     }
+
+
+def _code(each: Experiment) -> str:
+    """A checksum of the modules of its functions: they may change while the version does not."""
+    functions = (each.measure, each.judge, each.draw)
+    modules = sorted({getattr(function, "func", function).__module__ for function in functions})
+    text = "".join(inspect.getsource(sys.modules[name]) for name in modules)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _versions() -> dict[str, Any]:

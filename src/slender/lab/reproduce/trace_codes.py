@@ -28,7 +28,7 @@ BACK = 0.3  # of the loss that Semi PQ must win back to count as "almost half"
 
 
 def part(d: int) -> int:
-    """Numbers a byte stands for: the paper's 16, or fewer, so that a row has 8 bytes."""
+    """Numbers a byte stands for: the paper's 16, or fewer, so that a row has at least 8 bytes."""
     wanted = min(D_SQ, max(2, d // 8))
     return next(size for size in range(wanted, 0, -1) if d % size == 0)
 
@@ -106,7 +106,7 @@ def draw_compression(tables: Tables) -> Any:
 
 
 COMPRESSION = Experiment(
-    "trace-compression", PAPER, "Figure 3", "accuracy without compression, with, and half",
+    "trace-compression", PAPER, "Figure 3", "trained on rows or codes, tested on either",
     compression, judge_compression, draw_compression, data=("planted_lowrank5k", "digits"),
     packages=("faiss",), aliases=("trace-fig3",),
 )  # fmt: skip
