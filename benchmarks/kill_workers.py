@@ -1,6 +1,6 @@
-"""Kills one of three workers at a random time of each fit; every fit must end with its proof.
+"""python -m benchmarks.kill_workers: does a fit survive the loss of one of three workers?
 
-python -m benchmarks.kill_workers --count 50
+One of them is killed at a random time of each fit, which must end with its proof.
 """
 
 import argparse
@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -17,6 +18,7 @@ from distributed import Client
 from slender import LogisticClassifier
 from slender.datasets import planted
 
+from .command import Benchmark
 from .watched import watched
 
 WORKERS, TOL, MINUTE = 3, 1e-5, 60
@@ -74,11 +76,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--signal", default="SIGKILL", help="or SIGSTOP: the worker hangs")
+    parser.add_argument("--json", type=Path, help="Write the results to this file.")
     options = parser.parse_args()
     how = signal.Signals[options.signal]
     results = disturbed_fits(options.count, options.rows, options.seed, how)
     proved, same = (sum(found[name] for found in results) for name in ("proved", "same"))
-    print(f"{len(results)} fits completed, {proved} with their certificate, {same} the same bits")
+    told = f"{len(results)} fits completed, {proved} with their certificate, {same} the same bits"
+    document = Benchmark("kill_workers", options.json, packages=("dask", "distributed"))
+    document.tell(f"{options.signal} to one of {WORKERS} workers during each fit: {told}")
+    document.save({"fits": results})
 
 
 if __name__ == "__main__":

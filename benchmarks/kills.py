@@ -1,4 +1,4 @@
-"""Kills jobs at random times, gives the same command again with --resume, and compares the results.
+"""python -m benchmarks.kills: does a job that is killed and resumed end as if nobody had killed it?
 
     python -m benchmarks.kills --count 100 --only fit,path,compress,compare
 
@@ -30,6 +30,8 @@ from slender.compress import CompressedMatrix
 from slender.datasets import planted
 from slender.model import load_model
 from slender.rows import base
+
+from .command import Benchmark, plain, table
 
 MOST_KILLS = 3  # of one job
 BLOCK_BYTES = 2**17  # so that small files have many blocks
@@ -182,19 +184,30 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--only", default=",".join(JOBS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="Write the counts to this file.")
     asked = parser.parse_args(arguments)
     base.BLOCK_BYTES = BLOCK_BYTES
-    rng = random.Random(asked.seed)
+    rng, tallies = random.Random(asked.seed), {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data = planted(6000, 64, 20, separation=0.4)
         np.save(folder / "X.npy", data.X_train)
         np.save(folder / "y.npy", data.y_train)
         for command in asked.only.split(","):
-            tally = battery(command, asked.count, folder, rng)
+            tally = tallies[command] = battery(command, asked.count, folder, rng)
             counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in vars(tally).items())
             sys.stdout.write(f"{command}: {counts}\n")
             sys.stdout.flush()
+    save(tallies, asked.json)
+
+
+def save(tallies: dict[str, Tally], path: Path | None) -> None:
+    """The counts as a results file."""
+    heads = ("command", *(name.replace("_", " ") for name in vars(Tally())))
+    lines = [(name, *map(str, vars(tally).values())) for name, tally in tallies.items()]
+    document = Benchmark("kills", path)
+    document.report[""] = [plain(table("Jobs killed (SIGKILL) and resumed", heads, lines))]
+    document.save({"counts": {name: vars(tally) for name, tally in tallies.items()}})
 
 
 if __name__ == "__main__":

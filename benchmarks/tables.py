@@ -49,6 +49,7 @@ SECTIONS = (
     Section("The SVM and the published optimisers", ("svm", "compare", "native")),
     Section("Low rank: the trace norm", ("tracenorm", "tracenorm --path")),
     Section("Rows that do not fit, and several machines", ("beyond", "shuffle", "cluster")),
+    Section("Killed jobs and workers", ("kills", "kill_workers")),
     Section("Rows as codes", ("products", "compressed", "semipq")),
     Section("From images to vectors", ("fisher",)),
     Section(
