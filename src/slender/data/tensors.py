@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import contiguous, is_numpy, like, to_numpy
+from ..device.summing import probes_of
 from ..rows import Rows
-from ..rows.arithmetic import Arithmetic, Halves, Plain
+from ..rows.arithmetic import Arithmetic, Plain
 from ..rows.base import ClassWork, ProductError
 from ..rows.block import Bad
 from ..rows.tensor import Resident, Store, TensorBlock, fastest
@@ -29,8 +30,6 @@ from .examples import Examples, Part, Pass, Sample, Sums
 CHUNK_ROWS = 65536  # enough for a GPU to run at full speed
 CHUNK_BYTES = 2**28  # of a block's rows, or of their output, in the dtype of the computation
 CPU_CHUNK_BYTES = 2**24
-# Errors of sums are measured for so many classes and columns; the factor is √2 and a margin.
-MEASURED, MEASURED_COLUMNS, SAFETY = 8, 128, 3.0
 
 
 class TensorRows(Rows):
@@ -49,7 +48,6 @@ class TensorRows(Rows):
         self.dtype = np.dtype(np.float64 if self.store.stored == torch.float64 else np.float32)
         self.arithmetic = arithmetic or fastest(self.store, self.dtype)
         self.changes: tuple[tuple[str, Any], ...] = ()  # "scaled" by, "normalised"
-        self._sums_error: float | None = None  # see product_error
 
     @property
     def device(self) -> torch.device:
@@ -81,7 +79,6 @@ class TensorRows(Rows):
 
     def _changed(self, verb: str, by: Any) -> "TensorRows":
         other = copy(self)
-        other._sums_error = None
         other.changes = (*self.changes, (verb, by))
         other.arithmetic = Plain(self.dtype)  # the changed rows are no halves any more
         return other
@@ -90,9 +87,9 @@ class TensorRows(Rows):
         if self.dtype == np.float64:
             return self
         other = copy(self)
-        other._sums_error = None
-        if isinstance(self.arithmetic, Halves) and not self.arithmetic.finest:
-            other.arithmetic = self.arithmetic.finer()
+        finer = self.arithmetic.finer()
+        if finer is not None:
+            other.arithmetic = finer
         else:
             other.dtype = np.dtype(np.float64)
             other.arithmetic = Plain(other.dtype)
@@ -111,24 +108,7 @@ class TensorRows(Rows):
         return self.arithmetic.rounded(B)
 
     def product_error(self) -> ProductError:
-        """Of the sums: measured on the first rows, for a few columns of positive residuals.
-
-        Sums of positive numbers are the worst case of an addition that cuts digits off.
-        """
-        if self._sums_error is None and self.dtype != np.float64:
-            _, _, block = next(iter(self.chunks()))
-            some = torch.Generator().manual_seed(0)
-            R = torch.rand((block.shape[0], MEASURED), generator=some).to(self.device)
-            G = R.new_zeros((MEASURED, self.shape[1]))
-            R = block.arithmetic.rounded(R)  # what is measured is the sums alone
-            block.add_product(R, G)
-            every = max(1, self.shape[1] // MEASURED_COLUMNS)
-            X, R = block.X[:, ::every].double(), R.double()
-            true, size = R.T @ X, R.T @ X.abs()
-            error = ((G[:, ::every].double() - true).abs() / size.clamp_min(1e-300)).amax()
-            self._sums_error = SAFETY * float(error)
-        arithmetic = self.arithmetic
-        return ProductError(arithmetic.unit, arithmetic.underflow, self._sums_error or 0.0)
+        return ProductError(self.arithmetic.unit, self.arithmetic.underflow)
 
     def beside(self, Z: Any) -> "TensorRows":
         """Rows computed from these."""
@@ -220,6 +200,7 @@ class TensorExamples(Examples):
 
     rows: Any  # TensorRows
     there: dict[str, Any] = field(default_factory=dict)
+    probes: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # device/summing.py
 
     def __post_init__(self) -> None:
         if self.there:
@@ -242,11 +223,26 @@ class TensorExamples(Examples):
             self.columns["sizes"] = rows.sqnorms().sqrt()
         there, visiting = _sent(p, self._empty(0))
         sums: Any = there.start(d, dtype)
+        measured = self._measured() if p.measures_sums and dtype != np.float64 else -1
         for lo, hi, block in rows.chunks(p.row_bytes(dtype)):
             columns = {name: column[lo:hi] for name, column in self.columns.items()}
+            if lo <= measured < hi:
+                columns["probes"] = self._probes(lo, hi, block)
             y, w = self.there["y"][lo:hi], self.there["w"][lo:hi]
             there.add(sums, Part(self.first + lo, block, y, w, columns))
         return _home(sums) if visiting else sums
+
+    def _measured(self) -> int:
+        """A row of the chunk on which sums are measured: the first that has something to add."""
+        if "measured" not in self.there:
+            adds = self.columns["sizes"] * (self.there["w"] > 0) > 0
+            self.there["measured"] = int(adds.to(torch.int8).argmax())
+        return self.there["measured"]
+
+    def _probes(self, lo: int, hi: int, block: TensorBlock) -> Tensor:
+        if (lo, hi) not in self.probes:
+            self.probes[lo, hi] = probes_of(block)
+        return self.probes[lo, hi]
 
     def _empty(self, n: int) -> Any:
         wide = torch.float64 if self.rows.dtype == np.float64 else torch.float32

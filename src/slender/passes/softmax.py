@@ -39,6 +39,7 @@ class SoftmaxSums:
         self.pp = zeros((C, C) if matrix else (0, 0), b, wide)  # Σ w p pᵀ
         self.G = zeros((C, d), b, dtype)
         self.unit = 0.0  # relative rounding error of the residuals that g adds up
+        self.summing: Any = 0.0  # error of the sums in G, relative to Σ r ‖x‖; a device's is larger
         self.collector = collector
         self.wanted: Wanted | None = None  # from all parts together
         chunk = max(1, SCRATCH_BYTES // max(1, d * np.dtype(dtype).itemsize))
@@ -62,6 +63,7 @@ class SoftmaxSums:
         """The sums of a pass over tensors, as arrays of this machine."""
         for name in SUMMED:
             setattr(self, name, to_numpy(getattr(self, name)))
+        self.summing = float(self.summing)
         if self.collector is not None:
             self.collector = self.collector.at_home()
             self.wanted = self.collector.wanted
@@ -72,6 +74,8 @@ class SoftmaxSums:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine.shape == theirs.shape:  # not a gradient that all threads share
                 mine += theirs
+        self.unit = max(self.unit, other.unit)
+        self.summing = max(self.summing, other.summing)
         if other.collector is not None:
             self._whole().merge(other.collector)
         return self
@@ -117,6 +121,7 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
     wanted: Wanted | None = None
     with_gradient: bool = True
     needs_sizes: ClassVar[bool] = True
+    measures_sums: ClassVar[bool] = True
 
     @property
     def readings(self) -> float:

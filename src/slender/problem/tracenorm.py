@@ -77,10 +77,10 @@ def raw_intercepts(problem: Multinomial, at: Factors) -> NDArray[np.float64]:
 
 def risk_gradient(
     problem: Multinomial, Z: Array, at: Factors
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
+) -> tuple[NDArray[Any], NDArray[np.float64], float]:
     """G - g x̄ᵀ (C, d), the gradient of R in centred coordinates, and a_c = Σ w p (1 - p), (C,).
 
-    X is read once; Z = X U gives the scores.
+    X is read once; Z = X U gives the scores.  The third is `Point.summing` of this gradient.
     """
     examples, dtype = problem.examples, problem.rows.dtype
     examples.columns["Z"] = Z
@@ -90,7 +90,7 @@ def risk_gradient(
     G = sums.G
     if problem.intercept:
         G -= np.outer(sums.g.astype(dtype), to_numpy(problem.mean))
-    return G, sums.a
+    return G, sums.a, sums.summing
 
 
 def singular_values(G: NDArray[Any]) -> NDArray[np.float64]:
@@ -195,7 +195,8 @@ def look(problem: Multinomial, Z: Array, at: Factors) -> Here:
     """The risk at the best intercepts, and its gradient; given Z = X U, X is read once."""
     point = best_intercepts(inner_problem(problem, Z), at)
     at = at._replace(b=point.theta[:, -1].astype(np.float64))
-    G, a = risk_gradient(problem, Z, at)
+    G, a, summing = risk_gradient(problem, Z, at)
+    point = point._replace(summing=summing)
     sigma = singular_values(G)
     cost, exact = costs(problem, Z, at, point, sigma)
     return Here(at, point.objective, G, sigma, a, cost, exact)

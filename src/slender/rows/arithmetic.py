@@ -11,7 +11,7 @@ largest number of B to where halves have all their digits.  So there are no roun
 * that of writing B as so many pieces: weights are rounded to what the pieces represent *before*
   the pass (`rounded`), and the pass is made there, so that it is exact for the weights it is for;
 * that of residuals, `unit` relative to each entry, and `underflow` relative to the largest weight;
-* those of the sums in float32.
+* those of the sums in float32, which a pass measures (device/summing.py).
 
 problem/rounding.py counts the last two.  More pieces (`finer`) take as many more products.
 """
@@ -39,6 +39,10 @@ class Arithmetic(Protocol):
         """Halves that the other factor is written as; 0: it stays as it is."""
 
     @property
+    def shift(self) -> int:
+        """Bits from one piece to the next."""
+
+    @property
     def unit(self) -> float:
         """The relative rounding error of an entry of the other factor,"""
 
@@ -55,12 +59,25 @@ class Arithmetic(Protocol):
     def rounded(self, B: Tensor) -> Tensor:
         """B as a product uses it."""
 
+    def room(self, X: Tensor, columns: int) -> list[Tensor] | None:
+        """Room for the pieces of residuals (m, columns); None: they stay as they are."""
+
+    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Residuals as they are multiplied: their pieces, and the scale by which these are."""
+
+    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+        """out += Rᵀ X for the R of these pieces."""
+
+    def finer(self) -> "Arithmetic | None":
+        """The next one with more digits in the same dtype; None if there is none."""
+
 
 class Plain(NamedTuple):
     """Rows widened to the dtype of the computation, block by block."""
 
     dtype: np.dtype[Any]
     pieces: int = 0
+    shift: int = 0
     unit: float = 0.0
     underflow: float = 0.0
 
@@ -72,6 +89,18 @@ class Plain(NamedTuple):
 
     def rounded(self, B: Tensor) -> Tensor:
         return B
+
+    def room(self, X: Tensor, columns: int) -> None:
+        return None
+
+    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
+        return [R], R.new_ones(())
+
+    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+        out += pieces[0].T @ astype(X, self.dtype)
+
+    def finer(self) -> None:
+        return None
 
 
 class Halves(NamedTuple):
@@ -92,14 +121,10 @@ class Halves(NamedTuple):
     def underflow(self) -> float:
         return float(2.0 ** (SMALLEST[self.half] - 1 - self.shift * (self.pieces - 1)))
 
-    @property
-    def finest(self) -> bool:
-        """Do the pieces have the digits of float32, nearly?"""
-        return self.shift * self.pieces >= 22
-
-    def finer(self) -> "Halves":
-        """With the digits of float32."""
-        return self._replace(pieces=-(-22 // self.shift))
+    def finer(self) -> "Halves | None":
+        """With the digits of float32, nearly."""
+        pieces = -(-22 // self.shift)
+        return None if self.pieces >= pieces else self._replace(pieces=pieces)
 
     def split(self, B: Tensor) -> tuple[list[Tensor], Tensor]:
         """The pieces of B, each as large as the first, and the scale."""
@@ -121,6 +146,17 @@ class Halves(NamedTuple):
         pieces, scale = self.split(B)
         total = sum(piece.to(B.dtype) * 2.0 ** (-self.shift * k) for k, piece in enumerate(pieces))
         return total / scale
+
+    def room(self, X: Tensor, columns: int) -> list[Tensor]:
+        return [X.new_empty((X.shape[0], columns)) for _ in range(self.pieces)]
+
+    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
+        scale = power_of_two(R)
+        return pieces_of(R * scale, self.pieces, getattr(torch, self.half), self.shift), scale
+
+    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+        for k, piece in enumerate(pieces):
+            out += multiply(piece.T, X) * (2.0 ** (-self.shift * k) / scale)
 
 
 def pieces_of(B: Tensor, count: int, half: Any, shift: int) -> list[Tensor]:

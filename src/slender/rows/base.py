@@ -91,11 +91,10 @@ class ClassWork(Protocol):
 
 
 class ProductError(NamedTuple):
-    """Errors of Rᵀ X beyond those of a few blocks of rows in the dtype of the arithmetic."""
+    """How residuals R are rounded before they multiply the rows."""
 
-    unit: float = 0.0  # each entry R is rounded by this share of it,
-    underflow: float = 0.0  # and by this share of the largest weight;
-    sums: float = 0.0  # the sums are off by this share of Σ ‖R_i‖ ‖x_i‖
+    unit: float = 0.0  # each entry by this share of it,
+    underflow: float = 0.0  # and by this share of the largest weight
 
 
 class Rows(ABC):

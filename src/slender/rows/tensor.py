@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import astype, like
-from .arithmetic import Arithmetic, Halves, Plain, multiply, pieces_of, power_of_two
+from .arithmetic import Arithmetic, Halves, Plain
 from .block import Bad, Block
 from .kernel import KernelRows
 
@@ -53,28 +53,7 @@ class TensorBlock(Block):
 
     def add_product(self, G: Any, out: Any, scratch: Any = None) -> None:
         """out += Gᵀ X; halves are multiplied as such."""
-        if not isinstance(self.arithmetic, Halves):
-            out += G.T @ self.wide
-            return
-        scale = power_of_two(G)
-        halves, arithmetic = self.X.dtype, self.arithmetic
-        self.add_halves(
-            pieces_of(G * scale, arithmetic.pieces, halves, arithmetic.shift), out, scale
-        )
-
-    def add_halves(self, pieces: list[Tensor], out: Tensor, scale: Tensor) -> None:
-        """out += Gᵀ X / scale for G in pieces."""
-        assert isinstance(self.arithmetic, Halves)
-        for k, piece in enumerate(pieces):
-            share = 2.0 ** (-self.arithmetic.shift * k)
-            out += multiply(piece.T, self.X) * (share / scale)
-
-    def halves(self, columns: int) -> list[Tensor] | None:
-        """Room for residuals (rows, columns) in pieces; None if rows are not multiplied so."""
-        if not isinstance(self.arithmetic, Halves):
-            return None
-        shape = self.shape[0], columns
-        return [self.X.new_empty(shape) for _ in range(self.arithmetic.pieces)]
+        self.arithmetic.add_product(self.X, *self.arithmetic.residuals(G), out)
 
     def row_squares(self) -> Any:
         return self.wide.square().sum(dim=1)
