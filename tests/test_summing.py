@@ -1,13 +1,19 @@
 """Errors of the sums of a device's products: measured in the pass, and within the bound."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from slender.arrays import to_numpy
 from slender.data import examples_of
+from slender.data.dask import RemoteRows
+from slender.data.shards import joined, shard_of
+from slender.passes import SoftmaxPass
 from slender.problem import Multinomial
 from slender.problem.rounding import rounding
 from slender.rows import as_rows
+from slender.rows.base import ProductError
 
 torch = pytest.importorskip("torch")
 
@@ -102,6 +108,61 @@ def test_sums_of_the_cpu_are_off_by_little(arithmetic):
     error, bound, _, point = compared(problem, exact, theta)
     assert error <= bound
     assert 2.0**-25 < point.summing < 1e-6  # the rounding of residuals to halves is not counted
+
+
+def test_parts_of_a_pass_keep_the_largest_errors():
+    X, _, y, _ = made("sorted")
+    W, b = torch.ones((d, C)), torch.zeros(C)
+    one, other = (
+        examples_of(TensorRows(X[at], of), y[at], np.full(n // 2, 1 / n)).reduce(SoftmaxPass(W, b))
+        for at, of in ((slice(n // 2), None), (slice(n // 2, n), Halves("float16")))
+    )
+    largest = max(one.summing, other.summing)
+    one += other
+    assert one.unit == Halves("float16").unit
+    assert one.summing == largest
+
+
+class HereFleet:
+    """A fleet without workers: the same work on the same shards, one after the other."""
+
+    def __init__(self, shards, edges):
+        self.shards, self.edges, self.count, self.recipes = shards, edges, len(shards), set()
+
+    def each(self, work, common, own):
+        return [work(self.shards[k], common, of) for k, of in own.items()]
+
+    def sum(self, work, common, unknown):
+        missing = unknown()
+        parts = {(0, k): work(s, common, missing.get(k)) for k, s in enumerate(self.shards)}
+        (total,) = joined(parts, self.count).values()
+        return total
+
+
+def test_a_client_knows_how_its_workers_compute(monkeypatch):
+    """Their GPUs could multiply halves, of which nothing is known where the proof is made."""
+    monkeypatch.setattr("slender.data.tensors.fastest", lambda store, dtype: Halves("float16"))
+    X, wide, y, centres = made("sorted")
+    edges = np.array([0, 5000, n])
+    there = torch.device("cpu")
+    shards = [shard_of([X[lo:hi].numpy()], there) for lo, hi in pairwise(edges)]
+    remote = RemoteRows(HereFleet(shards, edges), (n, d), np.dtype(np.float32))
+    problem, exact = problem_of(remote, wide, y)
+    assert {problem.rows.product_error(), *(s.rows.product_error() for s in shards)} == {
+        ProductError()
+    }
+    theta = problem.theta(0.3 * centres.astype(np.float32), np.zeros(C, np.float32))
+    for one in (problem, problem.widened()):
+        point = one.at(theta.astype(one.rows.dtype), 1e-3)
+        off = rounding(one, point)
+        true = exact.at(exact.theta(*map(np.float64, one.model(point.theta))), 1e-3)
+        assert abs(point.objective - true.objective) <= off.objective + 1e-14
+        error = (point.gradient - true.gradient)[:, :-1]
+        assert np.linalg.norm(error) <= off.gradient + 1e-14
+        assert (np.abs(point.g - true.g) <= off.g + 1e-14).all()
+        assert point.summing > 0.0
+    wide_there = shards[0].changed((("widened", ()),))
+    assert wide_there.dtype == problem.widened().rows.dtype == np.float64
 
 
 def test_zeros_are_not_taken_for_exact_sums():
