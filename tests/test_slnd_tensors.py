@@ -103,7 +103,7 @@ def work(
         beta=beta,
         every=np.array([3, 0, 7, 1]) if average else never,
         report=1,
-        look=np.array([3, 1, 0, 7]) if lam else never,
+        look=np.array([3, 1, 0, 7]),
         cap=cap,
     )
     weights = Weights(example, positive, negative)
@@ -171,19 +171,46 @@ def test_a_sweep_equals_that_of_the_cpu(call, loss, negatives, average):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"lam": 0.1},
-        {"lam": 3.2},  # 1 - eta lam is so small that the scale is folded into v
-        {"decay": 0.05},
-        {"lam": 0.2, "decay": 0.05, "weighted": True, "beta": 0.5},
         {"indicator": True, "negatives": 1.0},
         {"indicator": True},
         {"negatives": 0.2, "capped": False},
-        {"loss": "hinge", "lam": 0.1},
+        {"loss": "hinge"},
         {"loss": "exponential", "eta": 1e-4},
     ],
 )
 def test_other_settings(call, settings):
     check_equal(call, **settings)
+
+
+def turned(of):
+    """The same numbers, column after column."""
+    return np.asfortranarray(of)
+
+
+def on_columns(Z, sweep):
+    return on_tensors(turned(Z), sweep)
+
+
+def test_rows_may_be_stored_by_columns(call):
+    """A row's numbers are then not side by side, where the kernel would read them."""
+    found, expected = call(on_columns, *work()), call(on_tensors, *work())
+    np.testing.assert_array_equal(found.V, expected.V)
+
+
+def with_devices(Z, sweep):
+    """The tensors for whose devices the kernel was launched."""
+    seen, real = [], torch.cuda.device_of
+    torch.cuda.device_of = lambda tensor: (seen.append(tensor.shape), real(tensor))[1]
+    try:
+        on_tensors(Z, sweep)
+    finally:
+        torch.cuda.device_of = real
+    return seen
+
+
+def test_the_kernel_runs_on_the_device_of_its_rows(interpreter):
+    """Triton launches on torch's current device, which may be another one."""
+    assert interpreter(with_devices, *work()) == [(N, K)]
 
 
 def test_in_float64(call):
@@ -439,6 +466,11 @@ def test_what_has_no_form_for_tensors_says_so(digits):
         fitted(rows, y, step="theory")
     Z, sweep = work()
     with pytest.raises(
-        ValueError, match="no form for rows on a device; these estimators have one: SLNDClassifier"
+        ValueError,
+        match="no form for rows on a device; these estimators have one: LogisticClassifier, SLND",
     ):
         replace(sweep, metric=(1,)).run_on_device(torch.from_numpy(Z))
+    for settings in ({"lam": 0.1}, {"decay": 0.05}):
+        Z, sweep = work(**settings)
+        with pytest.raises(ValueError, match="a step that decays, or a penalty, has no form"):
+            sweep.run_on_device(torch.from_numpy(Z))

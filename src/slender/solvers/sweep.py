@@ -21,6 +21,7 @@ from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, slope, value
 from ..problem import Weights
+from ..registry import ESTIMATORS
 from ..rows import Rows
 from ..rows.kernel import dot
 from ..rows.threads import each_part
@@ -118,11 +119,16 @@ class Sweep:
 
     def run_on_device(self, Z: Array) -> None:
         """All classes, on the device of the rows Z (n, k)."""
+        missing = None
         if not isinstance(self.metric, Fixed):
+            missing = f"the metric {type(self.metric).__name__}, learned during the fit,"
+        elif self.step.decay or self.step.lam:
+            missing = "a step that decays, or a penalty,"
+        if missing is not None:
+            able = [each.name for each in ESTIMATORS.values() if each.load().on_device]
             raise ValueError(
-                f"the metric {type(self.metric).__name__}, learned during the fit, has no form for "
-                "rows on a device; these estimators have one: SLNDClassifier, LogisticClassifier, "
-                "LinearProbe, TraceNormClassifier, TraceNormProbe"
+                f"{missing} has no form for rows on a device; these estimators have one: "
+                f"{', '.join(able)}"
             )
         data = SweepData(Z, self.y[0], self.y.first, *self.weights, self.step.cap)
         sweep_classes(self.loss, data, self.visits, self.step, self.iterate)
