@@ -31,7 +31,6 @@ torch = pytest.importorskip("torch")
 
 from slender.data.tensors import TensorRows  # noqa: E402
 from slender.rows.arithmetic import Halves, Plain  # noqa: E402
-from slender.rows.streamed import Streamed, fill  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -181,28 +180,6 @@ def test_metrics_are_those_of_numpy(temperature):
     there = examples_of(TensorRows(torch.from_numpy(X)), y, w)
     found = measure(there, torch.from_numpy(W), torch.from_numpy(b), temperature)
     assert found == pytest.approx(here, rel=1e-5)
-
-
-def test_rows_are_sent_as_they_are_stored():
-    X, _, _ = made(5000)
-    for stored in (X, X.astype(np.float16), X.astype(np.float64)):
-        rows, out = as_rows(stored), np.empty((3000, 20), stored.dtype)
-        fill(rows, 1000, 4000, out)
-        assert np.array_equal(out, stored[1000:4000])
-        assert rows.to_send(0, 5).dtype == stored.dtype
-
-
-def test_streamed_rows_give_the_same_sums():
-    X, y, rng = made()
-    w = nasty_weights(len(y), rng)
-    W, b = rng.standard_normal((20, 7)).astype(np.float32), np.zeros(7, np.float32)
-    streamed = TensorRows(Streamed(as_rows(X), torch.device("cpu")))
-    index = np.sort(rng.choice(400, 150, replace=False))
-    for some in (slice(None), index):
-        rows = streamed if isinstance(some, slice) else streamed.subset(index)
-        found = examples_of(rows, y[some], w[some]).reduce(SoftmaxPass(W, b))
-        true = examples_of(as_rows(X[some]), y[some], w[some]).reduce(SoftmaxPass(W, b))
-        np.testing.assert_allclose(found.G, true.G, rtol=1e-4, atol=1e-7)
 
 
 # -- certificates ----------------------------------------------------------------------------------

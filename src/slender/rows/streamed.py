@@ -49,14 +49,22 @@ class Streamed:
     def _ahead(
         self, rows: Rows, edges: list[tuple[int, int]], step: int
     ) -> Iterator[tuple[int, int, Tensor]]:
-        """The chunks, each read and sent while the one before is in use."""
+        """The chunks, each read and sent while the one before is in use.
+
+        torch's allocator takes the memory of a tensor to be free for whatever the current stream
+        does after the tensor is gone, and does not know of copies by the side stream.  So the side
+        stream starts after what the memory was used for before, and the current one goes on after
+        the last copy, also if nobody asks for the other chunks.
+        """
         shape = min(step, rows.shape[0]), self.shape[1]
-        host = [torch.empty(shape, dtype=self.stored, pin_memory=True) for _ in range(BUFFERS)]
-        there = [torch.empty(shape, dtype=self.stored, device=self.device) for _ in range(BUFFERS)]
-        copied = [torch.cuda.Event() for _ in range(BUFFERS)]
-        used = [torch.cuda.Event() for _ in range(BUFFERS)]
-        side = torch.cuda.Stream(self.device)
-        now = torch.cuda.current_stream(self.device)
+        with torch.cuda.device(self.device):  # of events and pinned memory
+            host = [torch.empty(shape, dtype=self.stored, pin_memory=True) for _ in range(BUFFERS)]
+            there = [torch.empty_like(each, device=self.device) for each in host]
+            copied = [torch.cuda.Event() for _ in range(BUFFERS)]
+            used = [torch.cuda.Event() for _ in range(BUFFERS)]
+            side = torch.cuda.Stream(self.device)
+            now = torch.cuda.current_stream(self.device)
+        side.wait_stream(now)
 
         def send(k: int) -> None:
             (lo, hi), place = edges[k], k % BUFFERS
@@ -67,15 +75,18 @@ class Streamed:
                 there[place][: hi - lo].copy_(host[place][: hi - lo], non_blocking=True)
                 copied[place].record(side)
 
-        with ThreadPoolExecutor(1, "slender-send") as reader:
-            following = reader.submit(send, 0)
-            for k, (lo, hi) in enumerate(edges):
-                following.result()
-                if k + 1 < len(edges):
-                    following = reader.submit(send, k + 1)
-                now.wait_event(copied[k % BUFFERS])
-                yield lo, hi, there[k % BUFFERS][: hi - lo]
-                used[k % BUFFERS].record(now)
+        try:
+            with ThreadPoolExecutor(1, "slender-send") as reader:
+                following = reader.submit(send, 0)
+                for k, (lo, hi) in enumerate(edges):
+                    following.result()
+                    if k + 1 < len(edges):
+                        following = reader.submit(send, k + 1)
+                    now.wait_event(copied[k % BUFFERS])
+                    yield lo, hi, there[k % BUFFERS][: hi - lo]
+                    used[k % BUFFERS].record(now)
+        finally:  # the reader has ended: all copies have been ordered
+            now.wait_stream(side)
 
     def _read(self, rows: Rows, lo: int, hi: int) -> Tensor:
         return self._tensor(rows.to_send(lo, hi))
