@@ -25,7 +25,7 @@ from slender.problem.certificate import certify
 from slender.problem.rounding import rounding
 from slender.rows import as_rows
 from slender.solvers.checkpoint import SavedRun
-from slender.solvers.packing import pack
+from slender.solvers.packing import pack, restore
 
 torch = pytest.importorskip("torch")
 
@@ -342,3 +342,30 @@ def test_a_killed_fit_on_tensors_continues(tmp_path, monkeypatch):
     again = LogisticClassifier(**settings, checkpoint=tmp_path, checkpoint_every=0.0).fit(rows, y)
     assert len(again.trace_) == len(whole.trace_)
     agree(whole, again)
+
+
+def test_a_fit_continues_where_its_rows_are(tmp_path):
+    """device=None and device="cpu" are one place for an array; a tensor is at another."""
+    X, y = PROBLEMS["digits"]()
+
+    def fit(rows, device=None, **more):
+        settings = {"C": 1.0, "tol": 1e-6, "checkpoint": tmp_path, "checkpoint_every": 0.0, **more}
+        return LogisticClassifier(random_state=0, device=device, **settings).fit(rows, y)
+
+    def kill(record, model):
+        if record["passes"] > 3:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fit(X, callbacks=kill)
+    with pytest.raises(ValueError, match="made with device=cpu, this fit has device=torch:cpu"):
+        fit(torch.from_numpy(X))
+    agree(fit(X, "cpu"), fit(X, checkpoint=None, checkpoint_every=60.0))
+
+
+def test_tensors_of_a_checkpoint_go_to_the_device_of_the_fit():
+    state = {"a": [torch.ones(3)], "b": np.ones(2)}
+    document, arrays = pack(state, ())
+    elsewhere = {"a": [torch.ones(3, device="meta")], "b": np.ones(2)}
+    assert restore(elsewhere, document, arrays, ())["a"][0].device.type == "meta"
+    assert restore({}, document, arrays, ())["a"][0].device.type == "cpu"

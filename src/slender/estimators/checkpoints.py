@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..places import kind_of
 from ..rows import Rows
 from ..rows.fingerprint import digest, fingerprint
 from ..solvers.checkpoint import Checkpoint
@@ -15,7 +16,7 @@ from .validation import check_positive, shown
 
 EVERY = 60.0  # seconds
 # They do not change what is fitted.  Held-out rows that are given count as data.
-NOT_SETTINGS = ("callbacks", "checkpoint", "checkpoint_every")
+NOT_SETTINGS = ("callbacks", "checkpoint", "checkpoint_every", "device")
 LONG = 16  # longer lists are compared by their digest
 
 
@@ -51,10 +52,20 @@ def checkpointed(
     }
     about = {
         "fit": {"estimator": type(estimator).__name__},
-        "settings": settings(estimator),
+        "settings": {**settings(estimator), **place(estimator, rows)},
         "data": data,
     }
     return Checkpoint(folder, float(every), about, rng)
+
+
+def place(estimator: Any, rows: Rows) -> dict[str, str]:
+    """Where it is computed, which a state belongs to; any of several GPUs can continue it.
+
+    The parameter says less: device=None is where X is.
+    """
+    if not getattr(estimator, "on_device", False):
+        return {}
+    return {"device": kind_of(getattr(rows, "device", None))}
 
 
 def settings(estimator: Any) -> dict[str, Any]:
