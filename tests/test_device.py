@@ -29,9 +29,12 @@ from slender import (
     places,
 )
 from slender.data import sending
+from slender.estimators import validation
 from slender.registry import ESTIMATORS as ALL
 
 torch = pytest.importorskip("torch")
+
+from slender.data.tensors import TensorRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 n, d, C = 400, 12, 5
@@ -193,8 +196,44 @@ def test_arrays_of_cupy_are_used_in_place(cupy):
     assert isinstance(model.predict_proba(there), np.ndarray)
 
 
-def test_what_does_not_fit_is_streamed_and_said(monkeypatch):
+@pytest.mark.parametrize(("spare", "fits"), [(1e3, False), (1e6, True)])
+def test_a_fit_keeps_room_for_itself(spare, fits, monkeypatch):
+    """1 GB for chunks, and 30 arrays of the size of the weights: 7,200 bytes here."""
+    monkeypatch.setattr(sending, "_free", lambda device: X.nbytes + 1e9 + spare)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        rows = validation.read_rows(made("LogisticClassifier", device="torch:cpu"), X, True, y=y)
+    assert rows.store.resident == fits == (not said)
+
+
+@pytest.mark.parametrize(
+    ("curvature", "message"),
+    [
+        ("identity", "A copy of all rows.*takes .* GB, but .* are free on cpu: use curvature='low"),
+        ("diagonal", "A copy of all rows.*takes .* GB, but .* are free on cpu: use curvature='low"),
+        ("lowrank", "The product of all rows with 13 columns takes .* GB.*: use a smaller rank"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:X .* does not fit")
+def test_what_must_be_on_the_device_as_a_whole_says_so(curvature, message, monkeypatch):
     monkeypatch.setattr(sending, "_free", lambda device: X.nbytes / 2)
+    with pytest.raises(ValueError, match=message):
+        made("SLNDClassifier", curvature=curvature, device="torch:cpu").fit(X, y)
+
+
+@pytest.mark.parametrize("curvature", ["identity", "diagonal"])
+def test_rows_are_copied_once_for_all_passes(curvature, monkeypatch):
+    seen = []
+    real = TensorRows._all
+    monkeypatch.setattr(TensorRows, "_all", lambda self: (seen.append(1), real(self))[1])
+    made("SLNDClassifier", curvature=curvature, passes=4).fit(T, y)
+    assert len(seen) == 1
+    assert TensorRows(T)._all().data_ptr() == T.data_ptr()  # no copy without a need
+    assert TensorRows(T.T.contiguous().T)._all().is_contiguous()
+
+
+def test_what_does_not_fit_is_streamed_and_said(monkeypatch):
+    monkeypatch.setattr(sending, "_free", lambda device: X.nbytes + 1e9)
     model = made("LogisticClassifier", device="torch:cpu")
     with pytest.warns(UserWarning, match=r"X \(.* GB\) does not fit into the .* free on cpu"):
         model.fit(X, y)

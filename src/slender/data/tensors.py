@@ -26,6 +26,7 @@ from ..rows.base import ClassWork, ProductError
 from ..rows.block import Bad
 from ..rows.tensor import Resident, Store, TensorBlock, fastest
 from .examples import Examples, Part, Pass, Sample, Sums
+from .sending import check_room
 
 CHUNK_ROWS = 65536  # enough for a GPU to run at full speed
 CHUNK_BYTES = 2**28  # of a block's rows, or of their output, in the dtype of the computation
@@ -48,6 +49,8 @@ class TensorRows(Rows):
         self.dtype = np.dtype(np.float64 if self.store.stored == torch.float64 else np.float32)
         self.arithmetic = arithmetic or fastest(self.store, self.dtype)
         self.changes: tuple[tuple[str, Any], ...] = ()  # "scaled" by, "normalised"
+        self._index: Tensor | None = None  # the same as `index`, where the rows are
+        self._whole: Tensor | None = None  # all rows, for work by classes
 
     @property
     def device(self) -> torch.device:
@@ -63,9 +66,14 @@ class TensorRows(Rows):
     # -- other rows ------------------------------------------------------------------------------
 
     def subset(self, index: NDArray[np.intp]) -> "TensorRows":
-        other = copy(self)
+        other = self._copy()
         other.index = np.asarray(index if self.index is None else self.index[index])
-        other.shape = (len(other.index), self.shape[1])
+        other.shape, other._index = (len(other.index), self.shape[1]), None
+        return other
+
+    def _copy(self) -> "TensorRows":
+        other = copy(self)
+        other._whole = None
         return other
 
     def part(self, lo: int, hi: int) -> "TensorRows":
@@ -78,7 +86,7 @@ class TensorRows(Rows):
         return self._changed("normalised", None)
 
     def _changed(self, verb: str, by: Any) -> "TensorRows":
-        other = copy(self)
+        other = self._copy()
         other.changes = (*self.changes, (verb, by))
         other.arithmetic = Plain(self.dtype)  # the changed rows are no halves any more
         return other
@@ -86,7 +94,7 @@ class TensorRows(Rows):
     def widened(self) -> "TensorRows":
         if self.dtype == np.float64:
             return self
-        other = copy(self)
+        other = self._copy()
         finer = self.arithmetic.finer()
         if finer is not None:
             other.arithmetic = finer
@@ -116,7 +124,7 @@ class TensorRows(Rows):
 
     def unrounded(self) -> "TensorRows":
         """The same rows, multiplied by a matrix as it is, not by its halves."""
-        other = copy(self)
+        other = self._copy()
         other.arithmetic = Plain(self.dtype)
         return other
 
@@ -139,8 +147,16 @@ class TensorRows(Rows):
         """(lo, hi, block) for all rows; `out_bytes` is the size of the output per row."""
         most = CHUNK_BYTES if self.device.type == "cuda" else CPU_CHUNK_BYTES
         step = max(1, min(CHUNK_ROWS, most // max(1, self.row_bytes, out_bytes)))
-        for lo, hi, X in self.store.chunks(self.index, step):
+        for lo, hi, X in self.store.chunks(self._places(), step):
             yield lo, hi, self._block(X)
+
+    def _places(self) -> Any:
+        """`index` as the store reads it: for rows on the device it is sent there, once."""
+        if self.index is None or not self.store.resident:
+            return self.index
+        if self._index is None:
+            self._index = torch.as_tensor(self.index, device=self.device)
+        return self._index
 
     def _block(self, X: Tensor) -> TensorBlock:
         block = TensorBlock(X, self.arithmetic, self.dtype)
@@ -166,7 +182,31 @@ class TensorRows(Rows):
             work(lo, hi, block)
 
     def each_class(self, work: ClassWork) -> None:
-        work.run_on_device(self.block(0, self.shape[0]).X)
+        if self._whole is None:
+            self._whole = self._all()
+        work.run_on_device(self._whole)
+
+    def _all(self) -> Tensor:
+        """All rows in one tensor, whose rows are contiguous; a copy, unless they are one."""
+        n, d = self.shape
+        if self.store.resident and self.index is None and not self.changes:
+            X = self.store.block(0, n)
+            if X.stride(1) == 1:
+                return X
+        itemsize = self.dtype.itemsize if self.changes else self.store.stored.itemsize
+        check_room(
+            n * d * itemsize,
+            self.device,
+            "A copy of all rows, of which each class visits one after the other,",
+            "use curvature='lowrank', which needs fewer numbers of each row, or device='cpu'",
+        )
+        whole = None
+        for lo, hi, block in self.chunks():
+            if whole is None:
+                whole = block.X.new_empty((n, d))
+            whole[lo:hi] = block.X
+        assert whole is not None
+        return whole
 
     def first_bad(self) -> Bad | None:
         for lo, _, block in self.chunks():
@@ -178,17 +218,16 @@ class TensorRows(Rows):
     def matmat(self, B: Any, out: Any = None) -> Any:
         dtype = torch.float64 if self.dtype == np.float64 else torch.float32
         if out is None:
+            check_room(
+                self.shape[0] * B.shape[1] * self.dtype.itemsize,
+                self.device,
+                f"The product of all rows with {B.shape[1]} columns",
+                "use a smaller rank, or device='cpu'",
+            )
             out = torch.empty((self.shape[0], B.shape[1]), dtype=dtype, device=self.device)
         for lo, hi, block in self.chunks(B.shape[1] * self.dtype.itemsize):
             out[lo:hi] = block @ B
         return out
-
-    def rmatmat(self, G: Any) -> Any:
-        G = like(G, self._any(), self.dtype)
-        out = G.new_zeros((G.shape[1], self.shape[1]))
-        for lo, hi, block in self.chunks(G.shape[1] * self.dtype.itemsize):
-            block.add_product(G[lo:hi], out)
-        return out.T
 
     def sqnorms(self) -> Any:
         return torch.cat([block.row_squares() for _, _, block in self.chunks()])

@@ -177,7 +177,7 @@ class LinearProbe(MultinomialClassifier):
         Cs, choice = self._read_cs(), self._choice()
         rng = generator(self.random_state)
         choice.check_place(self, X)
-        raw = read_rows(self, X, reset=True)
+        raw = read_rows(self, X, reset=True, y=y)
         check_finite(raw)  # before any split, so that an error names the user's row
         class_index = read_class_index(self, y, raw.shape[0])
         weight = read_sample_weight(sample_weight, raw)

@@ -85,7 +85,7 @@ class StochasticClassifier(LinearClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit from w = 0, with `passes` passes over the data."""
         self._check()
-        rows = read_rows(self, X, reset=True)
+        rows = read_rows(self, X, reset=True, y=y)
         check_finite(rows)
         labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0])
         labels, n_class_rows = self._decomposition().read(labels, n_class_rows)
@@ -108,7 +108,7 @@ class StochasticClassifier(LinearClassifier):
                 "partial_fit: a loaded model has weights but not the state of its fit; "
                 "use fit, or continue with the original model object"
             )
-        rows = read_rows(self, X, reset=first)
+        rows = read_rows(self, X, reset=first, y=y)
         check_finite(rows)
         if first:
             given = None if classes is None else np.unique(classes)

@@ -23,6 +23,8 @@ BUFFERS = 2
 class Streamed:
     """Rows of another store, in the memory or the files of this machine, for a device."""
 
+    resident = False
+
     def __init__(self, rows: Rows, device: torch.device, half: bool = False) -> None:
         self.rows, self.device, self.shape = rows, device, rows.shape
         wide = torch.float64 if rows.dtype == np.float64 else torch.float32

@@ -93,6 +93,7 @@ class Store(Protocol):
     shape: tuple[int, int]
     device: torch.device
     stored: torch.dtype
+    resident: bool  # are the rows on the device?
 
     def block(self, lo: int, hi: int) -> Tensor:
         """Rows lo..hi on the device."""
@@ -100,19 +101,18 @@ class Store(Protocol):
     def gather(self, index: NDArray[np.intp]) -> Tensor:
         """The rows `index` on the device."""
 
-    def chunks(
-        self, index: NDArray[np.intp] | None, step: int
-    ) -> Iterator[tuple[int, int, Tensor]]:
-        """All rows, or the rows `index`, so many at a time."""
+    def chunks(self, index: Any, step: int) -> Iterator[tuple[int, int, Tensor]]:
+        """All rows, or the rows `index`, so many at a time; a tensor if the rows are `resident`."""
 
 
 class Resident:
     """A tensor on its device."""
 
+    resident = True
+
     def __init__(self, X: Tensor) -> None:
         self.X, self.shape = X, (X.shape[0], X.shape[1])
         self.device, self.stored = X.device, X.dtype
-        self._places: tuple[Any, Tensor] | None = None  # an index, and the same on the device
 
     def block(self, lo: int, hi: int) -> Tensor:
         return self.X[lo:hi]
@@ -120,19 +120,11 @@ class Resident:
     def gather(self, index: NDArray[np.intp]) -> Tensor:
         return self.X[torch.as_tensor(np.asarray(index), device=self.device)]
 
-    def chunks(
-        self, index: NDArray[np.intp] | None, step: int
-    ) -> Iterator[tuple[int, int, Tensor]]:
+    def chunks(self, index: Any, step: int) -> Iterator[tuple[int, int, Tensor]]:
         n = self.shape[0] if index is None else len(index)
-        if index is not None and (self._places is None or self._places[0] is not index):
-            self._places = index, torch.as_tensor(index, device=self.device)
         for lo in range(0, n, step):
             hi = min(lo + step, n)
-            if index is None:
-                yield lo, hi, self.X[lo:hi]
-            else:
-                assert self._places is not None
-                yield lo, hi, self.X[self._places[1][lo:hi]]
+            yield lo, hi, self.X[lo:hi] if index is None else self.X[index[lo:hi]]
 
 
 def fastest(store: Store, dtype: np.dtype[Any]) -> Arithmetic:
