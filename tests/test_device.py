@@ -9,7 +9,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from slender import (
 )
 from slender.data import sending
 from slender.estimators import validation
+from slender.estimators.placing import check_workers
 from slender.registry import ESTIMATORS as ALL
 
 torch = pytest.importorskip("torch")
@@ -460,12 +461,24 @@ def test_every_worker_of_a_cluster_computes_on_its_device():
         kinds = rows.fleet.each(kind_of_rows, None, dict.fromkeys(range(rows.fleet.count)))
         assert set(kinds) == {"TensorRows"}
         close(here, made("LogisticClassifier").fit(rows, labels))
+        swept = made("SLNDClassifier", rank=6, passes=2).fit(rows, labels)  # in the order of the CPU
+        expected = made("SLNDClassifier", rank=6, passes=2).fit(X, y)
+        np.testing.assert_allclose(swept.coef_, expected.coef_, rtol=1e-2, atol=1e-3)
         np.testing.assert_allclose(rows.sqnorms(), (X**2).sum(axis=1), rtol=1e-5)
         np.testing.assert_array_equal(rows.gather(np.array([3, 250])).toarray(), X[[3, 250]])
         with pytest.raises(ValueError, match=r"X is on workers already.*on_workers\(X, device='cu"):
             made("LogisticClassifier", device="cuda").fit(rows, labels)
         assert (there.predict(shared).compute() == here.predict(X)).mean() > 0.99
         assert client.status == "running"
+
+
+def test_the_place_of_rows_on_workers():
+    """device="cpu" says what on_workers(X) does."""
+    here, there = SimpleNamespace(place=None), SimpleNamespace(place="cuda")
+    assert check_workers(made("LogisticClassifier", device="cpu"), here) is here
+    assert check_workers(made("LogisticClassifier", device="cuda"), there) is there
+    with pytest.raises(ValueError, match=r"on_workers\(X, device='cpu'\)"):
+        check_workers(made("LogisticClassifier", device="cpu"), there)
 
 
 def kind_of_rows(shard, common, own):

@@ -14,6 +14,8 @@ from sklearn.datasets import load_digits
 from interpreted import Interpreter
 from slender import SLNDClassifier
 from slender.curvature.metric import FIXED
+from slender.data.replicas import Replica, _packed, run
+from slender.data.shards import Shard
 from slender.labels import ClassIndex, Indicator, positives
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights, one_vs_rest
@@ -189,6 +191,33 @@ def turned(of):
 
 def on_columns(Z, sweep):
     return on_tensors(turned(Z), sweep)
+
+
+@pytest.mark.parametrize("negatives", ["all", 1.0])
+def test_a_sweep_of_arrays_is_sent_and_comes_back(negatives):
+    """As on a worker with a GPU, for a fit whose state is elsewhere."""
+    settings = {"negatives": negatives, "weighted": True, "beta": 0.7}
+    (Z, sweep), expected = work(**settings), on_tensors(*work(**settings))
+    sweep.run_on_device(torch.from_numpy(Z))
+    for mine, theirs in zip(sweep.iterate, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_workers_sweep_where_they_compute(monkeypatch):
+    """And on their cores, what has no form for a device."""
+    seen = []
+    real = Sweep.run_on_device
+    monkeypatch.setattr(Sweep, "run_on_device", lambda self, Z: (seen.append(Z), real(self, Z)))
+    for settings, places in (({}, 1), ({"lam": 0.1}, 0)):
+        Z, sweep = work(**settings)
+        for rows in (TensorRows(torch.from_numpy(Z)), as_rows(Z)):
+            replica = Replica(Z, sweep.lasting)
+            message = _packed(sweep, (*sweep.lasting, sweep.order))
+            state = run(Shard(rows), (replica, sweep.order), message)
+            expected = on_cpu(*work(**settings))
+            np.testing.assert_allclose(state[0], expected.V, rtol=1e-4, atol=1e-5)
+        assert len(seen) == places
+        seen.clear()
 
 
 def test_rows_may_be_stored_by_columns(call):

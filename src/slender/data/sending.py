@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..extras import need
 from ..notices import warn
@@ -61,6 +62,12 @@ def sent(
     for lo, hi, chunk in store.chunks(None, step):
         X[lo:hi] = chunk
     return TensorRows(X)
+
+
+def sent_whole(Z: NDArray[Any], device: Any) -> Rows:
+    """Rows that must be on the device all together."""
+    check_room(Z.nbytes, device, "Rows in the coordinates of the curvature", "use a smaller rank")
+    return rows_of_tensor(need("torch", "A device").from_numpy(Z).to(device))
 
 
 def check_room(needed: float, device: Any, what: str, instead: str) -> None:

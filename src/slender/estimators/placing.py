@@ -97,7 +97,7 @@ def read_tensor(X: Any) -> Any:
 def check_workers(estimator: Any, X: Any) -> Any:
     """Rows on workers; an error if they are not on the device that the estimator names."""
     name = check_device(getattr(estimator, "device", None))
-    if name is not None and name != X.place:
+    if name is not None and name != (X.place or CPU):
         raise ValueError(
             f"device={name!r}, but X is on workers already: name the device when you send it "
             f"there, on_workers(X, device={name!r})"

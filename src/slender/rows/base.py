@@ -89,6 +89,10 @@ class ClassWork(Protocol):
     def run_on_device(self, Z: Array) -> None:
         """Do it where the tensor Z is, which holds all rows."""
 
+    @property
+    def lacks_device(self) -> str | None:
+        """What of it cannot be done on a device; None if all can."""
+
 
 class ProductError(NamedTuple):
     """How residuals R are rounded before they multiply the rows."""
