@@ -461,7 +461,9 @@ def test_every_worker_of_a_cluster_computes_on_its_device():
         kinds = rows.fleet.each(kind_of_rows, None, dict.fromkeys(range(rows.fleet.count)))
         assert set(kinds) == {"TensorRows"}
         close(here, made("LogisticClassifier").fit(rows, labels))
-        swept = made("SLNDClassifier", rank=6, passes=2).fit(rows, labels)  # in the order of the CPU
+        swept = made("SLNDClassifier", rank=6, passes=2).fit(
+            rows, labels
+        )  # in the order of the CPU
         expected = made("SLNDClassifier", rank=6, passes=2).fit(X, y)
         np.testing.assert_allclose(swept.coef_, expected.coef_, rtol=1e-2, atol=1e-3)
         np.testing.assert_allclose(rows.sqnorms(), (X**2).sum(axis=1), rtol=1e-5)

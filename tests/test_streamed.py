@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from slender.data import examples_of
+from slender.data.sending import half_of
 from slender.passes import SoftmaxPass
-from slender.rows import as_rows
+from slender.rows import as_rows, some_of
 
 torch = pytest.importorskip("torch")
 
 from slender.data.tensors import TensorRows  # noqa: E402
-from slender.rows.streamed import Streamed, fill  # noqa: E402
+from slender.rows.streamed import Streamed, as_array, fill  # noqa: E402
 
 
 def made(n=400, d=20, C=7):
@@ -90,3 +91,35 @@ def test_streams_wait_for_each_other(taken, monkeypatch):
     assert log[0] == "side waits for now"
     assert log[-1] == "now waits for side"
     assert "side waits for now" in log[3:] or taken == 1  # for what the chunk before was used for
+
+
+def test_bfloat16_is_sent_as_its_bits():
+    """All rows and some of them, in memory of bfloat16 and, where it gains nothing, of float32."""
+    X, _, _ = made()
+    half = torch.from_numpy(X).to(torch.bfloat16)
+    rows, index = as_rows(half), np.array([3, 17, 250])
+    assert rows.to_send(0, 5).dtype == np.uint16
+    for kept in ("bfloat16", None):
+        store = Streamed(rows, torch.device("cpu"), kept)
+        assert store.stored == getattr(torch, kept or "float32")
+        assert torch.equal(store.block(5, 50).to(torch.bfloat16), half[5:50])
+        assert torch.equal(store.gather(index).to(torch.bfloat16), half[index])
+        for some in (None, index):
+            found = torch.cat(
+                [chunk for _, _, chunk in store.chunks(some, 2 if some is None else 9)]
+            )
+            assert torch.equal(found.to(torch.bfloat16), half if some is None else half[index])
+    for given, expected in (
+        (rows, half[10:60]),
+        (some_of(rows, np.arange(100, 300)), half[110:160]),
+    ):
+        out = torch.empty((50, 20), dtype=torch.bfloat16)
+        fill(given, 10, 60, as_array(out))
+        assert torch.equal(out, expected)
+
+
+def test_what_a_gpu_multiplies_in_half_precision():
+    gpu, cpu = torch.device("cuda", 0), torch.device("cpu")
+    assert half_of("torch.bfloat16", gpu) == half_of("bfloat16", gpu) == "bfloat16"
+    assert half_of("float16", gpu) == half_of("uint8", gpu) == "float16"
+    assert half_of("float32", gpu) is half_of("torch.bfloat16", cpu) is None

@@ -42,8 +42,7 @@ def sent(
         raise ValueError(
             f"X is sparse, but {device} computes on dense rows: use device='cpu', or X.toarray()"
         )
-    half = device.type == "cuda" and stored.removeprefix("torch.") in ("float16", *SMALL)
-    store = Streamed(rows, device, half)
+    store = Streamed(rows, device, half_of(stored, device))
     n, d = rows.shape
     if once:
         return TensorRows(store)
@@ -62,6 +61,17 @@ def sent(
     for lo, hi, chunk in store.chunks(None, step):
         X[lo:hi] = chunk
     return TensorRows(X)
+
+
+def half_of(stored: str, device: Any) -> str | None:
+    """The half precision that holds numbers of this dtype exactly, for a GPU, which multiplies it.
+
+    None: there is none.
+    """
+    name = stored.removeprefix("torch.")
+    if device.type != "cuda" or name not in ("float16", "bfloat16", *SMALL):
+        return None
+    return "bfloat16" if name == "bfloat16" else "float16"
 
 
 def sent_whole(Z: NDArray[Any], device: Any) -> Rows:

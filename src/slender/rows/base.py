@@ -120,7 +120,10 @@ class Rows(ABC):
         """Rows lo..hi as a store of their own, read from their file if they are in one."""
 
     def to_send(self, lo: int, hi: int) -> NDArray[Any]:
-        """Rows lo..hi as an array to send: in half precision if they are stored so."""
+        """Rows lo..hi as an array to send: in half precision if they are stored so.
+
+        bfloat16, which NumPy lacks, is sent as its bits (uint16).
+        """
         return self.block(lo, hi).toarray()
 
     def select(self, index: NDArray[np.intp]) -> Block:
