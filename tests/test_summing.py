@@ -187,3 +187,36 @@ def test_float64_counts_its_sums_too():
     point = problem.at(problem.start(), 1e-3)
     assert point.summing == pytest.approx(2.0**-52 * np.sqrt(n))
     assert rounding(problem, point).gradient > rounding(problem, point._replace(summing=0)).gradient
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", "medium"])
+def test_products_have_all_digits_whatever_torch_may_do(precision):
+    """TF32 or bfloat16, if they are allowed, are not used; what was set is set again."""
+    X, _, y, _ = made("shuffled")
+    seen, real = [], Plain.product
+
+    class Noting(Plain):
+        def unscaled(self, X, B):
+            seen.append(torch.backends.cuda.matmul.fp32_precision)
+            return real(self, X, B), None
+
+        def product(self, X, B):
+            return self.unscaled(X, B)[0]
+
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision(precision)
+        was = torch.backends.cuda.matmul.fp32_precision
+        rows = TensorRows(X.float(), Noting(np.dtype(np.float32)))
+        w = np.full(n, 1 / n)
+        examples_of(rows, y, w).reduce(SoftmaxPass(torch.ones((d, C)), torch.zeros(C)))
+        rows.matmat(torch.ones((d, C)))
+        assert len(seen) >= 2
+        assert set(seen) <= {"ieee", "none"}
+        assert torch.backends.cuda.matmul.fp32_precision == was
+        assert torch.get_float32_matmul_precision() == precision
+        with pytest.raises(KeyError), arithmetic_module.ieee():
+            raise KeyError
+        assert torch.get_float32_matmul_precision() == precision
+    finally:
+        torch.set_float32_matmul_precision(before)

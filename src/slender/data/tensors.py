@@ -21,7 +21,7 @@ from torch import Tensor
 from ..arrays import contiguous, is_numpy, like, to_numpy
 from ..device.summing import probes_of
 from ..rows import Rows
-from ..rows.arithmetic import Arithmetic, Plain
+from ..rows.arithmetic import Arithmetic, Plain, ieee
 from ..rows.base import ClassWork, ProductError
 from ..rows.block import Bad
 from ..rows.tensor import Resident, Store, TensorBlock, fastest
@@ -268,7 +268,8 @@ class TensorExamples(Examples):
             if lo <= measured < hi:
                 columns["probes"] = self._probes(lo, hi, block)
             y, w = self.there["y"][lo:hi], self.there["w"][lo:hi]
-            there.add(sums, Part(self.first + lo, block, y, w, columns))
+            with ieee():
+                there.add(sums, Part(self.first + lo, block, y, w, columns))
         return _home(sums) if visiting else sums
 
     def _measured(self) -> int:

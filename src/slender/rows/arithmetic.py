@@ -16,6 +16,8 @@ largest number of B to where halves have all their digits.  So there are no roun
 problem/rounding.py counts the last two.  More pieces (`finer`) take as many more products.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +30,34 @@ from ..arrays import astype
 SIGNIFICAND = {"float16": 11, "bfloat16": 8}
 SMALLEST = {"float16": -24, "bfloat16": -133}
 FARTHEST = 100  # power of two by which a matrix is scaled, at most
+EXACT = ("ieee", "none")  # settings of torch with which float32 keeps its digits
+FP32_PRECISION = hasattr(torch.backends.cuda.matmul, "fp32_precision")  # torch 2.9 or newer
 ROOM = 10  # the largest number of a matrix becomes about 2^ROOM: float16 ends at 2^16
+
+
+@contextmanager
+def ieee() -> Iterator[None]:
+    """Products of float32 have all digits inside, also where torch is told to use TF32 or bfloat16.
+
+    A proof counts on them.  What was set is set again afterwards.
+    """
+    kept: list[tuple[Any, str]] = []
+    on_cpu: Any = getattr(torch.backends.mkldnn, "matmul", None)  # not in torch 2.8
+    for backend in (torch.backends.cuda.matmul, on_cpu):
+        precision = getattr(backend, "fp32_precision", "none")
+        if precision not in EXACT:
+            kept.append((backend, precision))
+            backend.fp32_precision = "ieee"
+    before = None if FP32_PRECISION else torch.get_float32_matmul_precision()
+    if before not in (None, "highest"):
+        torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        for backend, precision in kept:
+            backend.fp32_precision = precision
+        if before not in (None, "highest"):
+            torch.set_float32_matmul_precision(before)
 
 
 class Arithmetic(Protocol):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import astype, like
-from .arithmetic import Arithmetic, Halves, Plain
+from .arithmetic import Arithmetic, Halves, Plain, ieee
 from .block import Bad, Block
 from .kernel import KernelRows
 
@@ -36,14 +36,16 @@ class TensorBlock(Block):
 
     def __matmul__(self, B: Any) -> Any:
         B = like(B, self.X, self.dtype)
-        return self.wide @ B if B.ndim == 1 else self.arithmetic.product(self.X, B)
+        with ieee():
+            return self.wide @ B if B.ndim == 1 else self.arithmetic.product(self.X, B)
 
     def unscaled(self, B: Tensor) -> tuple[Tensor, Tensor | None]:
         """S and f with X B = f S: whoever reads S next multiplies, which saves a pass over it."""
         return self.arithmetic.unscaled(self.X, B)
 
     def __rmatmul__(self, G: Any) -> Any:
-        return like(G, self.X, self.dtype) @ self.wide
+        with ieee():
+            return like(G, self.X, self.dtype) @ self.wide
 
     def __getitem__(self, rows: slice) -> "TensorBlock":
         return TensorBlock(self.X[rows], self.arithmetic, self.dtype)
@@ -53,7 +55,8 @@ class TensorBlock(Block):
 
     def add_product(self, G: Any, out: Any, scratch: Any = None) -> None:
         """out += Gᵀ X; halves are multiplied as such."""
-        self.arithmetic.add_product(self.X, *self.arithmetic.residuals(G), out)
+        with ieee():
+            self.arithmetic.add_product(self.X, *self.arithmetic.residuals(G), out)
 
     def row_squares(self) -> Any:
         return self.wide.square().sum(dim=1)
