@@ -5,6 +5,7 @@ their factors are rounded as a GPU rounds them, and added up in float32.
 """
 
 import json
+import pickle
 import warnings
 
 import numpy as np
@@ -18,7 +19,7 @@ from slender.arrays import to_numpy
 from slender.data import examples_of
 from slender.datasets import planted
 from slender.metrics import measure
-from slender.passes import SoftmaxPass
+from slender.passes import MomentsPass, SoftmaxPass
 from slender.passes.doubts import Wanted
 from slender.problem import Multinomial
 from slender.problem.certificate import certify
@@ -180,6 +181,42 @@ def test_metrics_are_those_of_numpy(temperature):
     there = examples_of(TensorRows(torch.from_numpy(X)), y, w)
     found = measure(there, torch.from_numpy(W), torch.from_numpy(b), temperature)
     assert found == pytest.approx(here, rel=1e-5)
+
+
+def test_only_a_few_numbers_leave_the_device(monkeypatch):
+    """Moments: the mean and the heaviest rows; labels and weights are sent once for all dtypes."""
+    monkeypatch.setattr("slender.data.tensors.CPU_CHUNK_BYTES", 100 * 20 * 4)
+    X, y, rng = made()
+    w = nasty_weights(len(y), rng)
+    seen = []
+    for module in ("slender.passes.moments", "slender.arrays"):
+        monkeypatch.setattr(
+            f"{module}.to_numpy", lambda a: (seen.append(np.shape(a)), to_numpy(a))[1]
+        )
+    there = examples_of(TensorRows(torch.from_numpy(X)), y, w)
+    found, true = (
+        each.reduce(MomentsPass(float(w.sum()))) for each in (there, examples_of(as_rows(X), y, w))
+    )
+    assert max(shape[0] for shape in seen if shape) <= 20
+    assert found.heavy.tolist() == true.heavy.tolist()
+    for name in ("squares", "reach", "longest"):
+        assert getattr(found, name) == pytest.approx(getattr(true, name), rel=1e-5)
+    wide = there.widened()
+    assert wide.rows.dtype == np.float64
+    assert wide.there["w"] is there.there["w"]
+    assert wide.read is there.read
+
+
+def test_weights_are_split_into_halves_once_for_a_pass(monkeypatch):
+    monkeypatch.setattr("slender.data.tensors.CPU_CHUNK_BYTES", 100 * 20 * 4)
+    X, y, _ = made()
+    rows, _ = tensor_rows(X, Halves("float16", 2))
+    seen, split = [], Halves.split
+    monkeypatch.setattr(Halves, "split", lambda self, B: (seen.append(1), split(self, B))[1])
+    asked = SoftmaxPass(torch.ones((20, 7)), torch.zeros(7))
+    sums = examples_of(rows, y, np.full(400, 1 / 400)).reduce(asked)
+    assert len(seen) == 1
+    assert pickle.loads(pickle.dumps(sums)).split is None
 
 
 # -- certificates ----------------------------------------------------------------------------------

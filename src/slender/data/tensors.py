@@ -296,6 +296,10 @@ class TensorExamples(Examples):
     def beside(self, Z: Any) -> "TensorExamples":
         return TensorExamples(self.rows.beside(Z), self.y, self.w, there=self.there)
 
+    def widened(self) -> "TensorExamples":
+        rows = self.rows.widened()
+        return TensorExamples(rows, self.y, self.w, read=self.read, there=self.there)
+
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
         active = np.flatnonzero(self.w)
         index = np.sort(rng.choice(active, m, replace=False))

@@ -40,6 +40,7 @@ class SoftmaxSums:
         self.G = zeros((C, d), b, dtype)
         self.unit = 0.0  # relative rounding error of the residuals that g adds up
         self.summing: Any = 0.0  # error of the sums in G, relative to Σ r ‖x‖; a device's is larger
+        self.split: Any = None  # W as a device multiplies it, for all chunks of a pass
         self.collector = collector
         self.wanted: Wanted | None = None  # from all parts together
         chunk = max(1, SCRATCH_BYTES // max(1, d * np.dtype(dtype).itemsize))
@@ -54,7 +55,7 @@ class SoftmaxSums:
         state = self.__dict__.copy()
         for name in ("scratch", "_scores", "_roots", "_outer"):
             state[name] = state[name][:0]
-        return state
+        return {**state, "split": None}
 
     def __sizeof__(self) -> int:
         return bytes_of(self.__getstate__())
@@ -63,7 +64,7 @@ class SoftmaxSums:
         """The sums of a pass over tensors, as arrays of this machine."""
         for name in SUMMED:
             setattr(self, name, to_numpy(getattr(self, name)))
-        self.summing = float(self.summing)
+        self.summing, self.split = float(self.summing), None
         if self.collector is not None:
             self.collector = self.collector.at_home()
             self.wanted = self.collector.wanted
@@ -170,10 +171,15 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
         """out = W x of every row."""
         part.block.product(self.WT, out)
 
-    def tensor_scores(self, part: Part) -> tuple[Array, Array | None]:
-        """S and f on a device, where W x = f S for every row; f is None if it is 1."""
+    def tensor_scores(self, sums: SoftmaxSums, part: Part) -> tuple[Array, Array | None]:
+        """S and f on a device, where W x = f S for every row; f is None if it is 1.
+
+        Who reads S next multiplies by f, which saves a pass over it.
+        """
         block: Any = part.block
-        return block.unscaled(self.WT)  # type: ignore[no-any-return]
+        if sums.split is None:
+            sums.split = block.arithmetic.split(self.WT)
+        return block.arithmetic.unscaled(block.X, sums.split)  # type: ignore[no-any-return]
 
     def row_bytes(self, dtype: Any) -> int:
         """A device also holds the curvature of all pairs of a block, and their scores as doubts."""
@@ -199,7 +205,7 @@ class FactoredPass(SoftmaxPass):
     def scores(self, part: Part, out: NDArray[Any]) -> None:
         np.matmul(self._inside(part), self.WT, out=out)
 
-    def tensor_scores(self, part: Part) -> tuple[Array, Array | None]:
+    def tensor_scores(self, sums: SoftmaxSums, part: Part) -> tuple[Array, Array | None]:
         return self._inside(part) @ self.WT, None
 
     def _inside(self, part: Part) -> Array:

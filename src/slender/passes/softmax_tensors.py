@@ -29,7 +29,7 @@ def add_tensors(p: "SoftmaxPass", sums: "SoftmaxSums", part: Part) -> None:
     w: Array = part.w
     y: Array = part.y
     sizes = astype(part.columns["sizes"], np.float64)
-    S, factor = p.tensor_scores(part)
+    S, factor = p.tensor_scores(sums, part)
     s_y = S.gather(1, y[:, None])[:, 0]
     s_y = ((s_y if factor is None else s_y * factor) + p.b[y]).double()
     plain = p.A == "none" and p.wanted is None and p.with_gradient

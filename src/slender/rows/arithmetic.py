@@ -35,6 +35,9 @@ FP32_PRECISION = hasattr(torch.backends.cuda.matmul, "fp32_precision")  # torch 
 ROOM = 10  # the largest number of a matrix becomes about 2^ROOM: float16 ends at 2^16
 
 
+Split = tuple[list[Tensor], Tensor | None]
+
+
 @contextmanager
 def ieee() -> Iterator[None]:
     """Products of float32 have all digits inside, also where torch is told to use TF32 or bfloat16.
@@ -82,7 +85,10 @@ class Arithmetic(Protocol):
     def product(self, X: Tensor, B: Tensor) -> Tensor:
         """X B for B (d, m)."""
 
-    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor | None]:
+    def split(self, B: Tensor) -> "Split":
+        """B (d, m) as it is multiplied: its pieces, and their scale, if it is not 1."""
+
+    def unscaled(self, X: Tensor, B: "Split") -> tuple[Tensor, Tensor | None]:
         """S and f with X B = f S; f is None if it is 1."""
 
     def rounded(self, B: Tensor) -> Tensor:
@@ -113,8 +119,11 @@ class Plain(NamedTuple):
     def product(self, X: Tensor, B: Tensor) -> Tensor:
         return astype(X, self.dtype) @ B
 
-    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor | None]:
-        return self.product(X, B), None
+    def split(self, B: Tensor) -> Split:
+        return [B], None
+
+    def unscaled(self, X: Tensor, B: Split) -> tuple[Tensor, Tensor | None]:
+        return self.product(X, B[0][0]), None
 
     def rounded(self, B: Tensor) -> Tensor:
         return B
@@ -156,16 +165,17 @@ class Halves(NamedTuple):
         return None if self.pieces >= pieces else self._replace(pieces=pieces)
 
     def split(self, B: Tensor) -> tuple[list[Tensor], Tensor]:
-        """The pieces of B, each as large as the first, and the scale."""
+        """Each piece is as large as the first."""
         scale = power_of_two(B) * 2.0**ROOM
         return pieces_of(B * scale, self.pieces, getattr(torch, self.half), self.shift), scale
 
     def product(self, X: Tensor, B: Tensor) -> Tensor:
-        S, factor = self.unscaled(X, B)
+        S, factor = self.unscaled(X, self.split(B))
         return S.mul_(factor)
 
-    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
-        pieces, scale = self.split(B)
+    def unscaled(self, X: Tensor, B: Split) -> tuple[Tensor, Tensor]:
+        pieces, scale = B
+        assert scale is not None
         S = multiply(X, pieces[0])
         for k, piece in enumerate(pieces[1:], 1):
             S.add_(multiply(X, piece), alpha=2.0 ** (-self.shift * k))

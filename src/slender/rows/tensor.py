@@ -39,10 +39,6 @@ class TensorBlock(Block):
         with ieee():
             return self.wide @ B if B.ndim == 1 else self.arithmetic.product(self.X, B)
 
-    def unscaled(self, B: Tensor) -> tuple[Tensor, Tensor | None]:
-        """S and f with X B = f S: whoever reads S next multiplies, which saves a pass over it."""
-        return self.arithmetic.unscaled(self.X, B)
-
     def __rmatmul__(self, G: Any) -> Any:
         with ieee():
             return like(G, self.X, self.dtype) @ self.wide
