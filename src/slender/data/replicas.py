@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows import DenseRows, Rows
-from ..rows.base import ClassWork
+from ..rows.classwork import ClassWork
 from ..rows.threads import even_parts
 from .fleet import Fleet, OnEveryWorker
 from .sending import sent_whole
@@ -82,7 +82,7 @@ def run(shard: Shard, common: tuple[Replica, NDArray[np.intp]], own: bytes) -> A
     """
     replica, order = common
     work = _unpacked(own, (*replica.lasting, _readable(order)))
-    device = getattr(shard.rows, "device", None)
+    device = shard.rows.device
     rows = replica.rows if device is None or work.lacks_device else replica.on(device)
     rows.each_class(work)
     return work.state

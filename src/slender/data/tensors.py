@@ -22,8 +22,9 @@ from ..arrays import contiguous, is_numpy, like, to_numpy
 from ..device.summing import probes_of
 from ..rows import Rows
 from ..rows.arithmetic import Arithmetic, Plain, ieee
-from ..rows.base import ClassWork, ProductError
+from ..rows.base import ProductError
 from ..rows.block import Bad
+from ..rows.classwork import ClassWork
 from ..rows.tensor import Resident, Store, TensorBlock, fastest
 from .examples import Examples, Part, Pass, Sample, Sums
 from .sending import check_room
@@ -102,6 +103,12 @@ class TensorRows(Rows):
             other.dtype = np.dtype(np.float64)
             other.arithmetic = Plain(other.dtype)
         return other
+
+    def precise(self, dtype: Any) -> "TensorRows":
+        rows = self.widened() if self.arithmetic.pieces == 1 else self  # a fit only begins so
+        while np.result_type(rows.dtype, dtype) != rows.dtype:
+            rows = rows.widened()
+        return rows
 
     def placed(self, values: NDArray[Any]) -> Any:
         return like(values, self._any(), values.dtype)

@@ -65,7 +65,7 @@ def place(estimator: Any, rows: Rows) -> dict[str, str]:
     """
     if not getattr(estimator, "on_device", False):
         return {}
-    return {"device": kind_of(getattr(rows, "device", None))}
+    return {"device": kind_of(rows.device)}
 
 
 def settings(estimator: Any) -> dict[str, Any]:

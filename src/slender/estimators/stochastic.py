@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..arrays import is_numpy, like
+from ..arrays import like
 from ..curvature import Coordinates, Curvature
 from ..curvature.base import CurvatureSample
 from ..labels import Indicator, Labels
@@ -187,8 +187,7 @@ class StochasticClassifier(LinearClassifier):
 
     def _check_place(self, rows: Rows) -> None:
         """Raise an error if later rows of partial_fit are elsewhere than the first ones."""
-        values = rows.placed(np.empty(0))
-        place = "in memory" if is_numpy(values) else f"on {values.device}"
+        place = "in memory" if rows.device is None else f"on {rows.device}"
         if self._state is not None and place != self._place:
             raise ValueError(
                 f"partial_fit: the first rows were {self._place}, these are {place}; "

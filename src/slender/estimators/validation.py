@@ -49,7 +49,7 @@ def read_rows(
         return _remote(estimator, X, reset)
     X = as_tensor(X)
     check_gradients(X)
-    device = place_of(estimator, X) if beside is None else getattr(beside, "device", None)
+    device = place_of(estimator, X) if beside is None else beside.device
     if is_tensor(X) and device is not None:
         tensor = read_tensor(X)
         _check_feature_names(estimator, tensor, reset=reset)

@@ -8,6 +8,7 @@
     scaled(scale)    the same rows with their columns scaled
     normalised()     the same rows, each divided by its norm
     widened()        the same rows computed in float64, if float32 is not accurate enough
+    precise(dtype)   the same rows for products with all digits of float32, or of dtype
     first_bad()      the first NaN or infinity
     where(i)         where row i comes from, for messages
     random_order     a random order of some rows in which the store can read them
@@ -27,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from ..arrays import Array
 from . import threads
 from .ahead import each_part_read
 from .block import Bad, Block
+from .classwork import ClassWork
 from .kernel import KernelRows
 from .shuffling import by_chunks, even_edges
 
@@ -59,39 +61,6 @@ def blocks(n: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[t
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 if it represents every number of the dtype exactly, else float64."""
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
-
-
-class ClassWork(Protocol):
-    """Work that reads rows for many classes, each independent of all others."""
-
-    @property
-    def costs(self) -> NDArray[Any]:
-        """Multiply-adds of each class."""
-
-    @property
-    def state(self) -> list[NDArray[Any]]:
-        """The arrays that it changes, with one row per class."""
-
-    @property
-    def lasting(self) -> tuple[NDArray[Any], ...]:
-        """Arrays of length n that it only reads, the same in every pass,"""
-
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """and the one that is new in each pass."""
-
-    def of_classes(self, lo: int, hi: int) -> "ClassWork":
-        """The work for classes lo, ..., hi - 1, with their rows of the same state."""
-
-    def run(self, rows: "Rows") -> None:
-        """Do it here, on all cores."""
-
-    def run_on_device(self, Z: Array) -> None:
-        """Do it where the tensor Z is, which holds all rows."""
-
-    @property
-    def lacks_device(self) -> str | None:
-        """What of it cannot be done on a device; None if all can."""
 
 
 class ProductError(NamedTuple):
@@ -151,6 +120,18 @@ class Rows(ABC):
     def widened(self) -> "Rows":
         """The same rows, computed in float64."""
         return self if self.dtype == np.float64 else WidenedRows(self)
+
+    def precise(self, dtype: Any) -> "Rows":
+        """The same rows for products with all digits of float32, and of this dtype if it is wider.
+
+        On this machine a product has those of both factors anyway.
+        """
+        return self
+
+    @property
+    def device(self) -> Any:
+        """The `torch.device` that they are computed on; None: the cores of their machine."""
+        return None
 
     def placed(self, values: NDArray[Any]) -> Array:
         """`values` where the rows are computed with: a solver's arrays are made like them."""

@@ -65,7 +65,7 @@ class Lengths(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweep:
-    """One pass: the visits of all classes, or of some, and what they change (rows.base.ClassWork).
+    """One pass: the visits of all classes, or of some, and what they change (rows/classwork.py).
 
     The state, `metric` and `iterate`, is changed in place.  On a device all arrays are tensors.
     """
