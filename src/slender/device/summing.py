@@ -31,7 +31,7 @@ from ..rows.tensor import TensorBlock
 
 PROBES = 16  # m
 SAFETY = 3.0  # for what the signs miss, and for chunks that differ from the one measured
-WIDENED = 8192  # rows in float64 at a time
+WIDENED = 16384  # rows in float64 at a time
 
 
 def probes_of(block: TensorBlock) -> Tensor:
@@ -59,7 +59,7 @@ def summing_error(
     for lo in range(0, len(probes), WIDENED):
         hi = lo + WIDENED
         for k, piece in enumerate(pieces):
-            true += (piece[lo:hi].double() * 2.0 ** (-shift * k)).T @ probes[lo:hi]
+            true += (piece[lo:hi].double().T @ probes[lo:hi]) * 2.0 ** (-shift * k)
     E = G.double() @ signs(G.shape[1], G.device) - true / scale
     norm = (E.square().sum() / PROBES).sqrt()
     least = torch.finfo(G.dtype).eps / 2.0
