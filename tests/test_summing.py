@@ -117,10 +117,11 @@ def test_parts_of_a_pass_keep_the_largest_errors():
         examples_of(TensorRows(X[at], of), y[at], np.full(n // 2, 1 / n)).reduce(SoftmaxPass(W, b))
         for at, of in ((slice(n // 2), None), (slice(n // 2, n), Halves("float16")))
     )
-    largest = max(one.summing, other.summing)
+    largest = max(one.chunk_error, other.chunk_error)
     one += other
     assert one.unit == Halves("float16").unit
-    assert one.summing == largest
+    assert one.chunks == 2
+    assert one.summing == pytest.approx(float(largest) + 2.0**-24 * np.sqrt(2))
 
 
 class HereFleet:
@@ -168,7 +169,7 @@ def test_a_client_knows_how_its_workers_compute(monkeypatch):
 def test_zeros_are_not_taken_for_exact_sums():
     X, wide, y, _ = made("zeros first")
     problem, _ = problem_of(TensorRows(torch.zeros_like(X)), 0 * wide, y)
-    assert problem.at(problem.start(), 1e-3).summing == 2.0**-24
+    assert problem.at(problem.start(), 1e-3).summing == 2.0**-24 + 2.0**-24  # and of one chunk
 
 
 def test_rows_of_no_weight_are_not_measured(monkeypatch):
@@ -185,7 +186,7 @@ def test_float64_counts_its_sums_too():
     X, wide, y, _ = made("shuffled")
     problem, _ = problem_of(TensorRows(X.double(), Plain(np.dtype(np.float64))), wide, y)
     point = problem.at(problem.start(), 1e-3)
-    assert point.summing == pytest.approx(2.0**-52 * np.sqrt(n))
+    assert point.summing == pytest.approx(2.0**-52 * (np.sqrt(n) + 0.5))
     assert rounding(problem, point).gradient > rounding(problem, point._replace(summing=0)).gradient
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, is_numpy, to_numpy, zeros
+from ..arrays import Array, dtype_of, is_numpy, to_numpy, zeros
 from ..data import Part
 from ..data.examples import SCRATCH_BYTES, GradientPass, bytes_of
 from .doubts import Collector, Doubts, Wanted
@@ -39,7 +39,8 @@ class SoftmaxSums:
         self.pp = zeros((C, C) if matrix else (0, 0), b, wide)  # Σ w p pᵀ
         self.G = zeros((C, d), b, dtype)
         self.unit = 0.0  # relative rounding error of the residuals that g adds up
-        self.summing: Any = 0.0  # error of the sums in G, relative to Σ r ‖x‖; a device's is larger
+        self.chunk_error: Any = 0.0  # of a device's sums over a chunk, relative to Σ r ‖x‖,
+        self.chunks = 0  # and the number of such sums that G adds up
         self.split: Any = None  # W as a device multiplies it, for all chunks of a pass
         self.collector = collector
         self.wanted: Wanted | None = None  # from all parts together
@@ -64,7 +65,7 @@ class SoftmaxSums:
         """The sums of a pass over tensors, as arrays of this machine."""
         for name in SUMMED:
             setattr(self, name, to_numpy(getattr(self, name)))
-        self.summing, self.split = float(self.summing), None
+        self.chunk_error, self.split = float(self.chunk_error), None
         if self.collector is not None:
             self.collector = self.collector.at_home()
             self.wanted = self.collector.wanted
@@ -76,10 +77,21 @@ class SoftmaxSums:
             if mine.shape == theirs.shape:  # not a gradient that all threads share
                 mine += theirs
         self.unit = max(self.unit, other.unit)
-        self.summing = max(self.summing, other.summing)
+        self.chunk_error = max(self.chunk_error, other.chunk_error)
+        self.chunks += other.chunks
         if other.collector is not None:
             self._whole().merge(other.collector)
         return self
+
+    @property
+    def summing(self) -> float:
+        """The error of the sums in G, relative to Σ r ‖x‖, beyond that of this machine's blocks.
+
+        To add a chunk of a device rounds by half a unit in the last place at most; these errors are
+        independent.
+        """
+        joining = 0.5 * float(np.finfo(dtype_of(self.G)).eps) * np.sqrt(self.chunks)
+        return float(self.chunk_error) + float(joining)
 
     @property
     def doubts(self) -> Doubts | None:

@@ -60,16 +60,17 @@ def add_tensors(p: "SoftmaxPass", sums: "SoftmaxSums", part: Part) -> None:
         if not p.with_gradient:
             return
         pieces, scale = arithmetic.residuals(S)
+    sums.chunks += 1
     probes = part.columns.get("probes")
     if probes is None:
         arithmetic.add_product(block.X, pieces, scale, sums.G)
         if block.dtype == np.float64:
-            sums.summing = max(sums.summing, summing_of_float64(block.shape[0]))
+            sums.chunk_error = max(sums.chunk_error, summing_of_float64(block.shape[0]))
         return
     G = zeros(sums.G.shape, sums.G, block.dtype)
     arithmetic.add_product(block.X, pieces, scale, G)
     sums.G += G
-    sums.summing = summing_error(G, pieces, arithmetic.shift, scale, probes, heavy.sum())
+    sums.chunk_error = summing_error(G, pieces, arithmetic.shift, scale, probes, heavy.sum())
 
 
 def _scale_of(w: Array) -> Array:

@@ -205,7 +205,7 @@ class Multinomial:
         objective = float(figures[LOSS] + 0.5 * lam * sq_norm(W))
         A = self._classes(sums) if second else None
         at = theta, lam, objective, gradient, sums.g, sums.own, figures
-        return Point(*at, A, sums.doubts, sums.unit, float(sums.summing))
+        return Point(*at, A, sums.doubts, sums.unit, sums.summing)
 
     def classes_at(self, theta: Array) -> tuple[Array, ClassCurvature]:
         """g and A, or its diagonal: half a pass, since the product for the gradient is omitted."""

@@ -40,6 +40,7 @@ from scipy.optimize import minimize_scalar
 
 from ..arrays import Array, like, to_numpy
 from ..passes import FactoredPass
+from ..rows import rows_beside
 from . import certificate
 from .intercepts import newton_step
 from .multinomial import Multinomial, Point
@@ -125,8 +126,9 @@ def costs(
         index = probed(problem)
         rows = to_numpy(problem.rows.dense(index)).astype(np.float64)
         true = rows @ W.T.astype(np.float64) + b
-        z = Z[index]
-        scores = z @ like(at.A.T, z) + like(b.astype(W.dtype), z)
+        z = rows_beside(problem.rows, Z[index]).block(0, len(index))  # multiplied as in a pass
+        scores = z @ at.A.T
+        scores += like(b.astype(W.dtype), scores)
         shares = measured(scores, true, problem.y[index])
     off = in_sums(problem, point, shares)
     G = float(np.linalg.norm(sigma))
