@@ -70,7 +70,7 @@ LAZY = {
     "device/softmax.py": {"device.softmax_kernel"},  # needs Triton
     "device/sweep.py": {"device.sweep_kernel"},  # likewise
     "solvers/stochastic.py": {"device.draws"},  # needs torch
-    "passes/softmax_tensors.py": {"device.softmax"},  # needs torch
+    "passes/softmax_tensors.py": {"device.softmax", "device.summing"},  # need torch
     "problem/rounding.py": {"device.softmax"},
     "stores/pq.py": {"compress.matrix"},
 }

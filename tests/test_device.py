@@ -9,7 +9,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,9 +29,13 @@ from slender import (
     places,
 )
 from slender.data import sending
+from slender.estimators import validation
+from slender.estimators.placing import check_workers
 from slender.registry import ESTIMATORS as ALL
 
 torch = pytest.importorskip("torch")
+
+from slender.data.tensors import TensorRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 n, d, C = 400, 12, 5
@@ -193,8 +197,44 @@ def test_arrays_of_cupy_are_used_in_place(cupy):
     assert isinstance(model.predict_proba(there), np.ndarray)
 
 
-def test_what_does_not_fit_is_streamed_and_said(monkeypatch):
+@pytest.mark.parametrize(("spare", "fits"), [(1e3, False), (1e6, True)])
+def test_a_fit_keeps_room_for_itself(spare, fits, monkeypatch):
+    """1 GB for chunks, and 30 arrays of the size of the weights: 7,200 bytes here."""
+    monkeypatch.setattr(sending, "_free", lambda device: X.nbytes + 1e9 + spare)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        rows = validation.read_rows(made("LogisticClassifier", device="torch:cpu"), X, True, y=y)
+    assert rows.store.resident == fits == (not said)
+
+
+@pytest.mark.parametrize(
+    ("curvature", "message"),
+    [
+        ("identity", "A copy of all rows.*takes .* GB, but .* are free on cpu: use curvature='low"),
+        ("diagonal", "A copy of all rows.*takes .* GB, but .* are free on cpu: use curvature='low"),
+        ("lowrank", "The product of all rows with 13 columns takes .* GB.*: use a smaller rank"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:X .* does not fit")
+def test_what_must_be_on_the_device_as_a_whole_says_so(curvature, message, monkeypatch):
     monkeypatch.setattr(sending, "_free", lambda device: X.nbytes / 2)
+    with pytest.raises(ValueError, match=message):
+        made("SLNDClassifier", curvature=curvature, device="torch:cpu").fit(X, y)
+
+
+@pytest.mark.parametrize("curvature", ["identity", "diagonal"])
+def test_rows_are_copied_once_for_all_passes(curvature, monkeypatch):
+    seen = []
+    real = TensorRows._all
+    monkeypatch.setattr(TensorRows, "_all", lambda self: (seen.append(1), real(self))[1])
+    made("SLNDClassifier", curvature=curvature, passes=4).fit(T, y)
+    assert len(seen) == 1
+    assert TensorRows(T)._all().data_ptr() == T.data_ptr()  # no copy without a need
+    assert TensorRows(T.T.contiguous().T)._all().is_contiguous()
+
+
+def test_what_does_not_fit_is_streamed_and_said(monkeypatch):
+    monkeypatch.setattr(sending, "_free", lambda device: X.nbytes + 1e9)
     model = made("LogisticClassifier", device="torch:cpu")
     with pytest.warns(UserWarning, match=r"X \(.* GB\) does not fit into the .* free on cpu"):
         model.fit(X, y)
@@ -421,12 +461,26 @@ def test_every_worker_of_a_cluster_computes_on_its_device():
         kinds = rows.fleet.each(kind_of_rows, None, dict.fromkeys(range(rows.fleet.count)))
         assert set(kinds) == {"TensorRows"}
         close(here, made("LogisticClassifier").fit(rows, labels))
+        swept = made("SLNDClassifier", rank=6, passes=2).fit(
+            rows, labels
+        )  # in the order of the CPU
+        expected = made("SLNDClassifier", rank=6, passes=2).fit(X, y)
+        np.testing.assert_allclose(swept.coef_, expected.coef_, rtol=1e-2, atol=1e-3)
         np.testing.assert_allclose(rows.sqnorms(), (X**2).sum(axis=1), rtol=1e-5)
         np.testing.assert_array_equal(rows.gather(np.array([3, 250])).toarray(), X[[3, 250]])
         with pytest.raises(ValueError, match=r"X is on workers already.*on_workers\(X, device='cu"):
             made("LogisticClassifier", device="cuda").fit(rows, labels)
         assert (there.predict(shared).compute() == here.predict(X)).mean() > 0.99
         assert client.status == "running"
+
+
+def test_the_place_of_rows_on_workers():
+    """device="cpu" says what on_workers(X) does."""
+    here, there = SimpleNamespace(place=None), SimpleNamespace(place="cuda")
+    assert check_workers(made("LogisticClassifier", device="cpu"), here) is here
+    assert check_workers(made("LogisticClassifier", device="cuda"), there) is there
+    with pytest.raises(ValueError, match=r"on_workers\(X, device='cpu'\)"):
+        check_workers(made("LogisticClassifier", device="cpu"), there)
 
 
 def kind_of_rows(shard, common, own):

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import mpmath as mp
@@ -292,7 +293,7 @@ def test_the_softmax_compiles(pieces):
 def test_the_sweep_compiles(loss, dtype, flag):
     from slender.device import sweep_kernel
 
-    flags = dict.fromkeys(["INDICATOR", "AVERAGE", "DECAYS", "SHRINKS"], flag)
+    flags = dict.fromkeys(["INDICATOR", "AVERAGE"], flag)
 
     def types(name):
         if name in ("stride", "y_stride", "first_class", "report", "k"):
@@ -301,6 +302,31 @@ def test_the_sweep_compiles(loss, dtype, flag):
 
     fixed = {"LOSS": loss, "WIDTH": 64, **flags}
     assert compiled(sweep_kernel.sweep_kernel, types, fixed, 1)
+
+
+def test_without_a_compiler_torch_does_the_work(monkeypatch):
+    """Triton builds its link to the driver with a C compiler: asked for once, and said once."""
+    triton = pytest.importorskip("triton")
+    from slender.device import compiled as choice
+
+    class Broken:
+        def get_current_target(self):
+            raise RuntimeError("Failed to find C compiler. Please specify via CC")
+
+    class OnGpu:
+        is_cuda = True
+
+    monkeypatch.setattr(triton.runtime.driver, "_active", Broken())
+    monkeypatch.setattr(choice, "_interpreted", lambda: False)
+    choice._works.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match=r"Triton does not work here \(Failed to find C comp"):
+            assert not choice.runs_triton(OnGpu())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not choice.runs_triton(OnGpu())
+    finally:
+        choice._works.cache_clear()
 
 
 # -- the benchmark ---------------------------------------------------------------------------------

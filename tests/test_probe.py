@@ -22,6 +22,7 @@ from slender.estimators.choice import best_of
 from slender.estimators.probe import turned
 from slender.estimators.temperature import temperature
 from slender.rows import as_rows
+from slender.solvers.path import Path
 
 # Small grids are quick, and their best value is often the last.
 
@@ -480,3 +481,18 @@ def test_a_saved_probe_predicts_the_same(tmp_path, data):
     )
     assert (loaded.C_, loaded.temperature_) == (probe.C_, probe.temperature_)
     assert [r["top1"] for r in loaded.path_] == [r["top1"] for r in probe.path_]
+
+
+def test_pairs_are_kept_for_one_value_only(monkeypatch):
+    """They are twenty times as large as the model; models are kept for a few values."""
+    states, init = [], Path.init
+    monkeypatch.setattr(
+        Path, "init", lambda self, rng: (states.append(init(self, rng)), states[0])[1]
+    )
+    X, y = load_digits(return_X_y=True)
+    LinearProbe(np.geomspace(1e-4, 1e-1, 6), random_state=0).fit(
+        X[:600].astype(np.float32), y[:600]
+    )
+    kept = states[0].kept
+    assert len(kept) > 1
+    assert [place for place, (_, pairs) in kept.items() if pairs is not None] == [max(kept)]

@@ -14,6 +14,8 @@ from sklearn.datasets import load_digits
 from interpreted import Interpreter
 from slender import SLNDClassifier
 from slender.curvature.metric import FIXED
+from slender.data.replicas import Replica, _packed, run
+from slender.data.shards import Shard
 from slender.labels import ClassIndex, Indicator, positives
 from slender.losses import MARGIN_LOSSES
 from slender.problem import Weights, one_vs_rest
@@ -103,7 +105,7 @@ def work(
         beta=beta,
         every=np.array([3, 0, 7, 1]) if average else never,
         report=1,
-        look=np.array([3, 1, 0, 7]) if lam else never,
+        look=np.array([3, 1, 0, 7]),
         cap=cap,
     )
     weights = Weights(example, positive, negative)
@@ -171,19 +173,73 @@ def test_a_sweep_equals_that_of_the_cpu(call, loss, negatives, average):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"lam": 0.1},
-        {"lam": 3.2},  # 1 - eta lam is so small that the scale is folded into v
-        {"decay": 0.05},
-        {"lam": 0.2, "decay": 0.05, "weighted": True, "beta": 0.5},
         {"indicator": True, "negatives": 1.0},
         {"indicator": True},
         {"negatives": 0.2, "capped": False},
-        {"loss": "hinge", "lam": 0.1},
+        {"loss": "hinge"},
         {"loss": "exponential", "eta": 1e-4},
     ],
 )
 def test_other_settings(call, settings):
     check_equal(call, **settings)
+
+
+def turned(of):
+    """The same numbers, column after column."""
+    return np.asfortranarray(of)
+
+
+def on_columns(Z, sweep):
+    return on_tensors(turned(Z), sweep)
+
+
+@pytest.mark.parametrize("negatives", ["all", 1.0])
+def test_a_sweep_of_arrays_is_sent_and_comes_back(negatives):
+    """As on a worker with a GPU, for a fit whose state is elsewhere."""
+    settings = {"negatives": negatives, "weighted": True, "beta": 0.7}
+    (Z, sweep), expected = work(**settings), on_tensors(*work(**settings))
+    sweep.run_on_device(torch.from_numpy(Z))
+    for mine, theirs in zip(sweep.iterate, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_workers_sweep_where_they_compute(monkeypatch):
+    """And on their cores, what has no form for a device."""
+    seen = []
+    real = Sweep.run_on_device
+    monkeypatch.setattr(Sweep, "run_on_device", lambda self, Z: (seen.append(Z), real(self, Z)))
+    for settings, places in (({}, 1), ({"lam": 0.1}, 0)):
+        Z, sweep = work(**settings)
+        for rows in (TensorRows(torch.from_numpy(Z)), as_rows(Z)):
+            replica = Replica(Z, sweep.lasting)
+            message = _packed(sweep, (*sweep.lasting, sweep.order))
+            state = run(Shard(rows), (replica, sweep.order), message)
+            expected = on_cpu(*work(**settings))
+            np.testing.assert_allclose(state[0], expected.V, rtol=1e-4, atol=1e-5)
+        assert len(seen) == places
+        seen.clear()
+
+
+def test_rows_may_be_stored_by_columns(call):
+    """A row's numbers are then not side by side, where the kernel would read them."""
+    found, expected = call(on_columns, *work()), call(on_tensors, *work())
+    np.testing.assert_array_equal(found.V, expected.V)
+
+
+def with_devices(Z, sweep):
+    """The tensors for whose devices the kernel was launched."""
+    seen, real = [], torch.cuda.device_of
+    torch.cuda.device_of = lambda tensor: (seen.append(tensor.shape), real(tensor))[1]
+    try:
+        on_tensors(Z, sweep)
+    finally:
+        torch.cuda.device_of = real
+    return seen
+
+
+def test_the_kernel_runs_on_the_device_of_its_rows(interpreter):
+    """Triton launches on torch's current device, which may be another one."""
+    assert interpreter(with_devices, *work()) == [(N, K)]
 
 
 def test_in_float64(call):
@@ -439,6 +495,11 @@ def test_what_has_no_form_for_tensors_says_so(digits):
         fitted(rows, y, step="theory")
     Z, sweep = work()
     with pytest.raises(
-        ValueError, match="no form for rows on a device; these estimators have one: SLNDClassifier"
+        ValueError,
+        match="no form for rows on a device; these estimators have one: LogisticClassifier, SLND",
     ):
         replace(sweep, metric=(1,)).run_on_device(torch.from_numpy(Z))
+    for settings in ({"lam": 0.1}, {"decay": 0.05}):
+        Z, sweep = work(**settings)
+        with pytest.raises(ValueError, match="a step that decays, or a penalty, has no form"):
+            sweep.run_on_device(torch.from_numpy(Z))

@@ -5,6 +5,7 @@ their factors are rounded as a GPU rounds them, and added up in float32.
 """
 
 import json
+import pickle
 import warnings
 
 import numpy as np
@@ -18,20 +19,19 @@ from slender.arrays import to_numpy
 from slender.data import examples_of
 from slender.datasets import planted
 from slender.metrics import measure
-from slender.passes import SoftmaxPass
+from slender.passes import MomentsPass, SoftmaxPass
 from slender.passes.doubts import Wanted
 from slender.problem import Multinomial
 from slender.problem.certificate import certify
 from slender.problem.rounding import rounding
 from slender.rows import as_rows
 from slender.solvers.checkpoint import SavedRun
-from slender.solvers.packing import pack
+from slender.solvers.packing import pack, restore
 
 torch = pytest.importorskip("torch")
 
 from slender.data.tensors import TensorRows  # noqa: E402
 from slender.rows.arithmetic import Halves, Plain  # noqa: E402
-from slender.rows.streamed import Streamed, fill  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -183,26 +183,40 @@ def test_metrics_are_those_of_numpy(temperature):
     assert found == pytest.approx(here, rel=1e-5)
 
 
-def test_rows_are_sent_as_they_are_stored():
-    X, _, _ = made(5000)
-    for stored in (X, X.astype(np.float16), X.astype(np.float64)):
-        rows, out = as_rows(stored), np.empty((3000, 20), stored.dtype)
-        fill(rows, 1000, 4000, out)
-        assert np.array_equal(out, stored[1000:4000])
-        assert rows.to_send(0, 5).dtype == stored.dtype
-
-
-def test_streamed_rows_give_the_same_sums():
+def test_only_a_few_numbers_leave_the_device(monkeypatch):
+    """Moments: the mean and the heaviest rows; labels and weights are sent once for all dtypes."""
+    monkeypatch.setattr("slender.data.tensors.CPU_CHUNK_BYTES", 100 * 20 * 4)
     X, y, rng = made()
     w = nasty_weights(len(y), rng)
-    W, b = rng.standard_normal((20, 7)).astype(np.float32), np.zeros(7, np.float32)
-    streamed = TensorRows(Streamed(as_rows(X), torch.device("cpu")))
-    index = np.sort(rng.choice(400, 150, replace=False))
-    for some in (slice(None), index):
-        rows = streamed if isinstance(some, slice) else streamed.subset(index)
-        found = examples_of(rows, y[some], w[some]).reduce(SoftmaxPass(W, b))
-        true = examples_of(as_rows(X[some]), y[some], w[some]).reduce(SoftmaxPass(W, b))
-        np.testing.assert_allclose(found.G, true.G, rtol=1e-4, atol=1e-7)
+    seen = []
+    for module in ("slender.passes.moments", "slender.arrays"):
+        monkeypatch.setattr(
+            f"{module}.to_numpy", lambda a: (seen.append(np.shape(a)), to_numpy(a))[1]
+        )
+    there = examples_of(TensorRows(torch.from_numpy(X)), y, w)
+    found, true = (
+        each.reduce(MomentsPass(float(w.sum()))) for each in (there, examples_of(as_rows(X), y, w))
+    )
+    assert max(shape[0] for shape in seen if shape) <= 20
+    assert found.heavy.tolist() == true.heavy.tolist()
+    for name in ("squares", "reach", "longest"):
+        assert getattr(found, name) == pytest.approx(getattr(true, name), rel=1e-5)
+    wide = there.widened()
+    assert wide.rows.dtype == np.float64
+    assert wide.there["w"] is there.there["w"]
+    assert wide.read is there.read
+
+
+def test_weights_are_split_into_halves_once_for_a_pass(monkeypatch):
+    monkeypatch.setattr("slender.data.tensors.CPU_CHUNK_BYTES", 100 * 20 * 4)
+    X, y, _ = made()
+    rows, _ = tensor_rows(X, Halves("float16", 2))
+    seen, split = [], Halves.split
+    monkeypatch.setattr(Halves, "split", lambda self, B: (seen.append(1), split(self, B))[1])
+    asked = SoftmaxPass(torch.ones((20, 7)), torch.zeros(7))
+    sums = examples_of(rows, y, np.full(400, 1 / 400)).reduce(asked)
+    assert len(seen) == 1
+    assert pickle.loads(pickle.dumps(sums)).split is None
 
 
 # -- certificates ----------------------------------------------------------------------------------
@@ -365,3 +379,30 @@ def test_a_killed_fit_on_tensors_continues(tmp_path, monkeypatch):
     again = LogisticClassifier(**settings, checkpoint=tmp_path, checkpoint_every=0.0).fit(rows, y)
     assert len(again.trace_) == len(whole.trace_)
     agree(whole, again)
+
+
+def test_a_fit_continues_where_its_rows_are(tmp_path):
+    """device=None and device="cpu" are one place for an array; a tensor is at another."""
+    X, y = PROBLEMS["digits"]()
+
+    def fit(rows, device=None, **more):
+        settings = {"C": 1.0, "tol": 1e-6, "checkpoint": tmp_path, "checkpoint_every": 0.0, **more}
+        return LogisticClassifier(random_state=0, device=device, **settings).fit(rows, y)
+
+    def kill(record, model):
+        if record["passes"] > 3:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fit(X, callbacks=kill)
+    with pytest.raises(ValueError, match="made with device=cpu, this fit has device=torch:cpu"):
+        fit(torch.from_numpy(X))
+    agree(fit(X, "cpu"), fit(X, checkpoint=None, checkpoint_every=60.0))
+
+
+def test_tensors_of_a_checkpoint_go_to_the_device_of_the_fit():
+    state = {"a": [torch.ones(3)], "b": np.ones(2)}
+    document, arrays = pack(state, ())
+    elsewhere = {"a": [torch.ones(3, device="meta")], "b": np.ones(2)}
+    assert restore(elsewhere, document, arrays, ())["a"][0].device.type == "meta"
+    assert restore({}, document, arrays, ())["a"][0].device.type == "cpu"

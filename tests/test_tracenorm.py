@@ -332,7 +332,7 @@ def test_intercepts_that_are_not_at_their_best_cost_the_proof(seed, share, lambd
     )
     at = Factors(U, theta, V, b + problem.X.mean(axis=0) @ W)
     point = inner.at(np.column_stack([at.A, at.b]), 0.0, second=True)
-    G, _ = risk_gradient(whole, problem.X @ U, at)
+    G, _, _ = risk_gradient(whole, problem.X @ U, at)
     along, sigma = (G * W.T).sum(), np.linalg.svd(G, compute_uv=False)
     penalties = problem.lambda1, problem.lambda2
     found, _ = costs(whole, problem.X @ U, at, point, sigma)

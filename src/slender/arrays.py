@@ -81,6 +81,14 @@ def set_diagonal(A: Array, a: Array) -> None:
         A.diagonal().copy_(a)
 
 
+def largest(a: Array, count: int) -> Array:
+    """Where the largest numbers of a are, in any order: so many, or all if there are fewer."""
+    count = min(count, len(a))
+    if is_numpy(a):
+        return np.argpartition(a, len(a) - count)[len(a) - count :] if count else np.arange(0)
+    return a.topk(count, sorted=False).indices
+
+
 def inner(A: Array, B: Array) -> Any:
     """<A, B>; of tensors a tensor of no dimension, for which nobody waits."""
     return float(np.vdot(A, B)) if is_numpy(A) else (A * B).sum(dtype=_native(A, np.float64))

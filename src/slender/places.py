@@ -77,6 +77,13 @@ def described(device: Any) -> str:
     return f"torch:{device}"
 
 
+def kind_of(device: Any) -> str:
+    """The name of a `torch.device`, or None, without its number."""
+    if device is None:
+        return CPU
+    return TORCH_CPU if device.type == "cpu" else str(device.type)
+
+
 # -- arrays that may live there --------------------------------------------------------------------
 
 

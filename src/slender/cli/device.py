@@ -34,7 +34,8 @@ def fits_on(model: Any, asked: str, data: Any, spreads: bool) -> tuple[str, str 
     was asked for, since nobody here knows what they have.
     """
     if not spreads:
-        return computes_on(model, asked, data[0], _number_of_classes(data[1])), None
+        classes = _number_of_classes(data[1]) if asked == AUTO else 1  # which asks how large it is
+        return computes_on(model, asked, data[0], classes), None
     of_each = None if asked in (AUTO, "cpu") else asked
     return ("cpu" if of_each is None else f"{of_each} of every worker"), of_each
 

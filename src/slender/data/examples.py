@@ -69,6 +69,7 @@ class Pass(ABC, Generic[Sums]):
 
     needs_sizes: ClassVar[bool] = False  # does it read the column "sizes", the norms of the rows,
     writes_sizes: ClassVar[bool] = False  # or compute it?
+    measures_sums: ClassVar[bool] = False  # does it need "probes", on a device (device/summing.py)?
 
     def __sizeof__(self) -> int:
         """What it takes to send: a cluster plans by that."""

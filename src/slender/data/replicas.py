@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows import DenseRows
-from ..rows.base import ClassWork
+from ..rows import DenseRows, Rows
+from ..rows.classwork import ClassWork
 from ..rows.threads import even_parts
 from .fleet import Fleet, OnEveryWorker
+from .sending import sent_whole
 from .shards import Shard
 
 
@@ -30,12 +31,19 @@ class Replica:
     def __init__(self, Z: NDArray[Any], lasting: Sequence[NDArray[Any]]) -> None:
         self.rows = DenseRows(Z)
         self.lasting = tuple(lasting)
+        self._there: dict[Any, Rows] = {}  # the rows on a device of this worker
 
     def __reduce__(self) -> Any:
         return _received, (self.rows.X, self.lasting)
 
     def __sizeof__(self) -> int:
         return self.rows.X.nbytes + sum(values.nbytes for values in self.lasting)
+
+    def on(self, device: Any) -> Rows:
+        """The rows on a `torch.device`, sent there once."""
+        if device not in self._there:
+            self._there[device] = sent_whole(self.rows.X, device)
+        return self._there[device]
 
 
 class ReplicatedRows(DenseRows):
@@ -68,10 +76,15 @@ class ReplicatedRows(DenseRows):
 
 
 def run(shard: Shard, common: tuple[Replica, NDArray[np.intp]], own: bytes) -> Any:
-    """The work of some classes on the worker that holds a shard; the state that results."""
+    """The work of some classes on the worker that holds a shard; the state that results.
+
+    It is done where the worker computes: on its device, if its shards are there.
+    """
     replica, order = common
     work = _unpacked(own, (*replica.lasting, _readable(order)))
-    work.run(replica.rows)
+    device = shard.rows.device
+    rows = replica.rows if device is None or work.lacks_device else replica.on(device)
+    rows.each_class(work)
     return work.state
 
 

@@ -1,15 +1,18 @@
 """Rows for a device: a tensor as it is, rows of this machine sent there, at once or by chunks."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..extras import need
 from ..notices import warn
 from ..rows import Rows
 
 SMALL = ("bool", "uint8", "int8")  # integers that float16 represents exactly
-ROOM = 0.8  # of the free memory of a device that X may take: a fit needs some for itself
+# Bytes of a fit's own on a device: chunks of rows and of their scores, and arrays (C, d).
+CHUNKS, ARRAYS = 1e9, 30
 CHUNK_BYTES = 2**26  # of rows that are sent at a time
 
 
@@ -20,10 +23,17 @@ def rows_of_tensor(X: Any) -> Rows:
     return TensorRows(X)
 
 
-def sent(rows: Rows, stored: str, device: Any, once: bool = False) -> Rows:
+def sent(
+    rows: Rows,
+    stored: str,
+    device: Any,
+    once: bool = False,
+    classes: Callable[[], int] = lambda: 1,
+) -> Rows:
     """Rows of this machine for a device: sent there if they fit, else chunk by chunk in every pass.
 
-    `stored` names their dtype in memory or in files; `once`: they will be read once only.
+    `stored` names their dtype in memory or in files; `once`: they will be read once only; `classes`
+    counts those of the fit, whose arrays need room beside the rows.
     """
     from ..rows.streamed import Streamed  # noqa: PLC0415
     from ..rows.tensor import Resident  # noqa: PLC0415
@@ -33,16 +43,17 @@ def sent(rows: Rows, stored: str, device: Any, once: bool = False) -> Rows:
         raise ValueError(
             f"X is sparse, but {device} computes on dense rows: use device='cpu', or X.toarray()"
         )
-    half = device.type == "cuda" and stored.removeprefix("torch.") in ("float16", *SMALL)
-    store = Streamed(rows, device, half)
+    store = Streamed(rows, device, half_of(stored, device))
     n, d = rows.shape
-    needed, free = n * d * store.stored.itemsize, _free(device)
     if once:
         return TensorRows(store)
-    if needed > ROOM * free:
+    needed, free = n * d * store.stored.itemsize, _free(device)
+    own = CHUNKS + ARRAYS * 4 * d * classes() if np.isfinite(free) else 0.0
+    if needed + own > free:
         warn(
             f"X ({needed / 1e9:.3g} GB) does not fit into the {free / 1e9:.3g} GB that are free on "
-            f"{device}: it is sent there chunk by chunk in every pass"
+            f"{device}, of which the fit needs {own / 1e9:.3g} GB itself: X is sent there chunk by "
+            "chunk in every pass"
         )
         return TensorRows(store)
     torch = need("torch", "A tensor")
@@ -52,6 +63,33 @@ def sent(rows: Rows, stored: str, device: Any, once: bool = False) -> Rows:
         X[lo:hi] = chunk
     # files are kept for the names of their rows; a copy in memory would only take room
     return TensorRows(Resident(X, rows if rows.on_disk else None))
+
+
+def half_of(stored: str, device: Any) -> str | None:
+    """The half precision that holds numbers of this dtype exactly, for a GPU, which multiplies it.
+
+    None: there is none.
+    """
+    name = stored.removeprefix("torch.")
+    if device.type != "cuda" or name not in ("float16", "bfloat16", *SMALL):
+        return None
+    return "bfloat16" if name == "bfloat16" else "float16"
+
+
+def sent_whole(Z: NDArray[Any], device: Any) -> Rows:
+    """Rows that must be on the device all together."""
+    check_room(Z.nbytes, device, "Rows in the coordinates of the curvature", "use a smaller rank")
+    return rows_of_tensor(need("torch", "A device").from_numpy(Z).to(device))
+
+
+def check_room(needed: float, device: Any, what: str, instead: str) -> None:
+    """Raise an error if a device has no memory for something that must be there as a whole."""
+    free = _free(device)
+    if needed > free:
+        raise ValueError(
+            f"{what} takes {needed / 1e9:.3g} GB, but {free / 1e9:.3g} GB are free on {device}: "
+            f"{instead}"
+        )
 
 
 def _free(device: Any) -> float:

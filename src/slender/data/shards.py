@@ -112,13 +112,16 @@ def called(shard: Shard, common: tuple[tuple[Change, ...], RowFunction], own: In
 def shard_of(parts: Sequence[Any], device: Any = None) -> Shard:
     """The shard of some consecutive arrays, which are joined once; of files, which are opened.
 
-    Its rows are computed on here, or sent to a `torch.device`.
+    Its rows are computed on here, or sent to a `torch.device`.  There they are not multiplied in
+    half precision: who asks for a pass proves something of its result, and must know how the
+    workers compute, which may have different devices.
     """
     X = parts[0] if len(parts) == 1 else np.concatenate(parts)
     rows = as_rows(X)
-    return Shard(
-        rows if device is None else sent(rows, str(getattr(X, "dtype", rows.dtype)), device)
-    )
+    if device is None:
+        return Shard(rows)
+    there: Any = sent(rows, str(getattr(X, "dtype", rows.dtype)), device)
+    return Shard(there.unrounded())
 
 
 def worked(

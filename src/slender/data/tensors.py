@@ -19,18 +19,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import contiguous, is_numpy, like, to_numpy
+from ..device.summing import probes_of
 from ..rows import Rows
-from ..rows.arithmetic import Arithmetic, Halves, Plain
-from ..rows.base import ClassWork, ProductError
+from ..rows.arithmetic import Arithmetic, Plain, ieee
+from ..rows.base import ProductError
 from ..rows.block import Bad
+from ..rows.classwork import ClassWork
 from ..rows.tensor import Resident, Store, TensorBlock, fastest
 from .examples import Examples, Part, Pass, Sample, Sums
+from .sending import check_room
 
 CHUNK_ROWS = 65536  # enough for a GPU to run at full speed
 CHUNK_BYTES = 2**28  # of a block's rows, or of their output, in the dtype of the computation
 CPU_CHUNK_BYTES = 2**24
-# Errors of sums are measured for so many classes and columns; the factor is √2 and a margin.
-MEASURED, MEASURED_COLUMNS, SAFETY = 8, 128, 3.0
 
 
 class TensorRows(Rows):
@@ -49,7 +50,8 @@ class TensorRows(Rows):
         self.dtype = np.dtype(np.float64 if self.store.stored == torch.float64 else np.float32)
         self.arithmetic = arithmetic or fastest(self.store, self.dtype)
         self.changes: tuple[tuple[str, Any], ...] = ()  # "scaled" by, "normalised"
-        self._sums_error: float | None = None  # see product_error
+        self._index: Tensor | None = None  # the same as `index`, where the rows are
+        self._whole: Tensor | None = None  # all rows, for work by classes
 
     @property
     def device(self) -> torch.device:
@@ -65,9 +67,14 @@ class TensorRows(Rows):
     # -- other rows ------------------------------------------------------------------------------
 
     def subset(self, index: NDArray[np.intp]) -> "TensorRows":
-        other = copy(self)
+        other = self._copy()
         other.index = np.asarray(index if self.index is None else self.index[index])
-        other.shape = (len(other.index), self.shape[1])
+        other.shape, other._index = (len(other.index), self.shape[1]), None
+        return other
+
+    def _copy(self) -> "TensorRows":
+        other = copy(self)
+        other._whole = None
         return other
 
     def part(self, lo: int, hi: int) -> "TensorRows":
@@ -80,8 +87,7 @@ class TensorRows(Rows):
         return self._changed("normalised", None)
 
     def _changed(self, verb: str, by: Any) -> "TensorRows":
-        other = copy(self)
-        other._sums_error = None
+        other = self._copy()
         other.changes = (*self.changes, (verb, by))
         other.arithmetic = Plain(self.dtype)  # the changed rows are no halves any more
         return other
@@ -89,14 +95,20 @@ class TensorRows(Rows):
     def widened(self) -> "TensorRows":
         if self.dtype == np.float64:
             return self
-        other = copy(self)
-        other._sums_error = None
-        if isinstance(self.arithmetic, Halves) and not self.arithmetic.finest:
-            other.arithmetic = self.arithmetic.finer()
+        other = self._copy()
+        finer = self.arithmetic.finer()
+        if finer is not None:
+            other.arithmetic = finer
         else:
             other.dtype = np.dtype(np.float64)
             other.arithmetic = Plain(other.dtype)
         return other
+
+    def precise(self, dtype: Any) -> "TensorRows":
+        rows = self.widened() if self.arithmetic.pieces == 1 else self  # a fit only begins so
+        while np.result_type(rows.dtype, dtype) != rows.dtype:
+            rows = rows.widened()
+        return rows
 
     def placed(self, values: NDArray[Any]) -> Any:
         return like(values, self._any(), values.dtype)
@@ -111,24 +123,7 @@ class TensorRows(Rows):
         return self.arithmetic.rounded(B)
 
     def product_error(self) -> ProductError:
-        """Of the sums: measured on the first rows, for a few columns of positive residuals.
-
-        Sums of positive numbers are the worst case of an addition that cuts digits off.
-        """
-        if self._sums_error is None and self.dtype != np.float64:
-            _, _, block = next(iter(self.chunks()))
-            some = torch.Generator().manual_seed(0)
-            R = torch.rand((block.shape[0], MEASURED), generator=some).to(self.device)
-            G = R.new_zeros((MEASURED, self.shape[1]))
-            R = block.arithmetic.rounded(R)  # what is measured is the sums alone
-            block.add_product(R, G)
-            every = max(1, self.shape[1] // MEASURED_COLUMNS)
-            X, R = block.X[:, ::every].double(), R.double()
-            true, size = R.T @ X, R.T @ X.abs()
-            error = ((G[:, ::every].double() - true).abs() / size.clamp_min(1e-300)).amax()
-            self._sums_error = SAFETY * float(error)
-        arithmetic = self.arithmetic
-        return ProductError(arithmetic.unit, arithmetic.underflow, self._sums_error or 0.0)
+        return ProductError(self.arithmetic.unit, self.arithmetic.underflow)
 
     def beside(self, Z: Any) -> "TensorRows":
         """Rows computed from these."""
@@ -136,7 +131,7 @@ class TensorRows(Rows):
 
     def unrounded(self) -> "TensorRows":
         """The same rows, multiplied by a matrix as it is, not by its halves."""
-        other = copy(self)
+        other = self._copy()
         other.arithmetic = Plain(self.dtype)
         return other
 
@@ -159,8 +154,16 @@ class TensorRows(Rows):
         """(lo, hi, block) for all rows; `out_bytes` is the size of the output per row."""
         most = CHUNK_BYTES if self.device.type == "cuda" else CPU_CHUNK_BYTES
         step = max(1, min(CHUNK_ROWS, most // max(1, self.row_bytes, out_bytes)))
-        for lo, hi, X in self.store.chunks(self.index, step):
+        for lo, hi, X in self.store.chunks(self._places(), step):
             yield lo, hi, self._block(X)
+
+    def _places(self) -> Any:
+        """`index` as the store reads it: for rows on the device it is sent there, once."""
+        if self.index is None or not self.store.resident:
+            return self.index
+        if self._index is None:
+            self._index = torch.as_tensor(self.index, device=self.device)
+        return self._index
 
     def _block(self, X: Tensor) -> TensorBlock:
         block = TensorBlock(X, self.arithmetic, self.dtype)
@@ -186,7 +189,31 @@ class TensorRows(Rows):
             work(lo, hi, block)
 
     def each_class(self, work: ClassWork) -> None:
-        work.run_on_device(self.block(0, self.shape[0]).X)
+        if self._whole is None:
+            self._whole = self._all()
+        work.run_on_device(self._whole)
+
+    def _all(self) -> Tensor:
+        """All rows in one tensor, whose rows are contiguous; a copy, unless they are one."""
+        n, d = self.shape
+        if self.store.resident and self.index is None and not self.changes:
+            X = self.store.block(0, n)
+            if X.stride(1) == 1:
+                return X
+        itemsize = self.dtype.itemsize if self.changes else self.store.stored.itemsize
+        check_room(
+            n * d * itemsize,
+            self.device,
+            "A copy of all rows, of which each class visits one after the other,",
+            "use curvature='lowrank', which needs fewer numbers of each row, or device='cpu'",
+        )
+        whole = None
+        for lo, hi, block in self.chunks():
+            if whole is None:
+                whole = block.X.new_empty((n, d))
+            whole[lo:hi] = block.X
+        assert whole is not None
+        return whole
 
     def first_bad(self) -> Bad | None:
         for lo, _, block in self.chunks():
@@ -198,17 +225,16 @@ class TensorRows(Rows):
     def matmat(self, B: Any, out: Any = None) -> Any:
         dtype = torch.float64 if self.dtype == np.float64 else torch.float32
         if out is None:
+            check_room(
+                self.shape[0] * B.shape[1] * self.dtype.itemsize,
+                self.device,
+                f"The product of all rows with {B.shape[1]} columns",
+                "use a smaller rank, or device='cpu'",
+            )
             out = torch.empty((self.shape[0], B.shape[1]), dtype=dtype, device=self.device)
         for lo, hi, block in self.chunks(B.shape[1] * self.dtype.itemsize):
             out[lo:hi] = block @ B
         return out
-
-    def rmatmat(self, G: Any) -> Any:
-        G = like(G, self._any(), self.dtype)
-        out = G.new_zeros((G.shape[1], self.shape[1]))
-        for lo, hi, block in self.chunks(G.shape[1] * self.dtype.itemsize):
-            block.add_product(G[lo:hi], out)
-        return out.T
 
     def sqnorms(self) -> Any:
         return torch.cat([block.row_squares() for _, _, block in self.chunks()])
@@ -220,6 +246,7 @@ class TensorExamples(Examples):
 
     rows: Any  # TensorRows
     there: dict[str, Any] = field(default_factory=dict)
+    probes: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # device/summing.py
 
     def __post_init__(self) -> None:
         if self.there:
@@ -242,11 +269,27 @@ class TensorExamples(Examples):
             self.columns["sizes"] = rows.sqnorms().sqrt()
         there, visiting = _sent(p, self._empty(0))
         sums: Any = there.start(d, dtype)
+        measured = self._measured() if p.measures_sums and dtype != np.float64 else -1
         for lo, hi, block in rows.chunks(p.row_bytes(dtype)):
             columns = {name: column[lo:hi] for name, column in self.columns.items()}
+            if lo <= measured < hi:
+                columns["probes"] = self._probes(lo, hi, block)
             y, w = self.there["y"][lo:hi], self.there["w"][lo:hi]
-            there.add(sums, Part(self.first + lo, block, y, w, columns))
+            with ieee():
+                there.add(sums, Part(self.first + lo, block, y, w, columns))
         return _home(sums) if visiting else sums
+
+    def _measured(self) -> int:
+        """A row of the chunk on which sums are measured: the first that has something to add."""
+        if "measured" not in self.there:
+            adds = self.columns["sizes"] * (self.there["w"] > 0) > 0
+            self.there["measured"] = int(adds.to(torch.int8).argmax())
+        return self.there["measured"]
+
+    def _probes(self, lo: int, hi: int, block: TensorBlock) -> Tensor:
+        if (lo, hi) not in self.probes:
+            self.probes[lo, hi] = probes_of(block)
+        return self.probes[lo, hi]
 
     def _empty(self, n: int) -> Any:
         wide = torch.float64 if self.rows.dtype == np.float64 else torch.float32
@@ -259,6 +302,10 @@ class TensorExamples(Examples):
 
     def beside(self, Z: Any) -> "TensorExamples":
         return TensorExamples(self.rows.beside(Z), self.y, self.w, there=self.there)
+
+    def widened(self) -> "TensorExamples":
+        rows = self.rows.widened()
+        return TensorExamples(rows, self.y, self.w, read=self.read, there=self.there)
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
         active = np.flatnonzero(self.w)

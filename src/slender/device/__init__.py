@@ -3,10 +3,10 @@
     softmax_residuals    residuals, losses and doubts of a chunk of scores (softmax.py)
     sweep_classes        a pass of SLND, each class visiting one example after the other (sweep.py)
 
-margins.py has the margin losses on tensors, draws.py the random visits of a pass.  Each function
-above chooses by its tensors: the Triton kernel on a GPU (the softmax only in float32), the twin on
-a CPU and where Triton is not installed.  The two agree to rounding, which
-`python -m benchmarks.gpu_kernels` checks wherever there is a GPU.
+margins.py has the margin losses on tensors, draws.py the random visits of a pass, summing.py the
+errors of long sums.  Each function above chooses by its tensors: the Triton kernel on a GPU (the
+softmax only in float32), the twin on a CPU and where Triton is not installed.  The two agree to
+rounding, which `python -m benchmarks.gpu_kernels` checks wherever there is a GPU.
 """
 
 from .softmax import softmax_residuals

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 
@@ -45,15 +46,16 @@ def launch(
     units = [step // align for step in steps]
     given = (S, b, y, w, factor, loss, doubt, *pieces, *units, m)
     fixed = {"ALIGN": align, "PIECES": len(out), "UNIT": unit, **FUSED}
-    if C <= IN_REGISTERS:
-        width = triton.next_power_of_2(C)
-        rows = max(1, TILE // width)
-        warps = min(MOST_WARPS, max(1, rows * width // (32 * PER_THREAD)))
-        grid = (triton.cdiv(m, rows),)
-        rows_kernel[grid](*given, ROWS=rows, WIDTH=width, **fixed, num_warps=warps)
-    else:
-        blocks = triton.next_power_of_2(triton.cdiv(C, BLOCK))
-        long_row_kernel[(m,)](*given, WIDTH=BLOCK, BLOCKS=blocks, **fixed, num_warps=MOST_WARPS)
+    with torch.cuda.device_of(S):  # Triton launches on the current device
+        if C <= IN_REGISTERS:
+            width = triton.next_power_of_2(C)
+            rows = max(1, TILE // width)
+            warps = min(MOST_WARPS, max(1, rows * width // (32 * PER_THREAD)))
+            grid = (triton.cdiv(m, rows),)
+            rows_kernel[grid](*given, ROWS=rows, WIDTH=width, **fixed, num_warps=warps)
+        else:
+            fixed |= {"WIDTH": BLOCK, "BLOCKS": triton.next_power_of_2(triton.cdiv(C, BLOCK))}
+            long_row_kernel[(m,)](*given, **fixed, num_warps=MOST_WARPS)
     return loss, doubt
 
 

@@ -3,8 +3,8 @@
 Per visit of class c to example i, with z the row i, y = ±1 and s = y (scale vᵀz + b):
 
     total += c_i F(s)              at the visits that are reported
-    e  = min(eta_t c_i, cap_i) y F'(s)         eta_t = eta / (1 + decay t)^power
-    v <- v - e / scale z           scale <- (1 - eta_t lam) scale
+    e  = min(eta c_i, cap_i) y F'(s)
+    v <- v - e / scale z
     b <- b - e beta²
     the average <- (1 - omega) average + omega (scale v),  omega = 2 / (m + 1)      at some visits
 
@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 from .compiled import runs_triton
 from .margins import on_tensors
-
-SMALLEST_SCALE = 1e-6  # as in curvature/metric.py: below this the scale is folded into v
 
 
 class TensorVisits(NamedTuple):
@@ -46,6 +44,8 @@ def sweep_classes(
     loss: Any, data: SweepData, visits: TensorVisits, step: Any, iterate: Any
 ) -> None:
     """Make all visits: `iterate` changes in place; it and `step` are those of solvers/sweep.py."""
+    if data.Z.stride(1) != 1:  # the kernel reads a row's numbers one after the other
+        data = data._replace(Z=data.Z.contiguous())
     if runs_triton(data.Z):
         from .sweep_kernel import launch  # noqa: PLC0415  (imports Triton)
 
@@ -82,14 +82,8 @@ def twin(loss: Any, data: SweepData, visits: TensorVisits, step: Any, iterate: A
             iterate.squares.add_(squares.where(looked, 0.0))
             iterate.looks.add_(looked)
 
-        eta = step.eta / (1.0 + step.decay * iterate.t.double()) ** step.power
-        e = (eta * weight).minimum(data.cap[i].double()) * y * formulas.slope(s)
+        e = (step.eta * weight).minimum(data.cap[i].double()) * y * formulas.slope(s)
         e = e.where(live, 0.0)
-        if step.lam != 0.0:
-            iterate.scale.mul_((1.0 - eta * step.lam).clamp(min=0.0).where(live, 1.0))
-            folded = iterate.scale < SMALLEST_SCALE
-            V.mul_(iterate.scale.where(folded, 1.0).to(dtype)[:, None])
-            iterate.scale.masked_fill_(folded, 1.0)
         V.sub_((e / iterate.scale).to(dtype)[:, None] * z)
         iterate.b.sub_(e * step.beta**2)
         iterate.t.add_(live)

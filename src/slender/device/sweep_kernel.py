@@ -14,12 +14,10 @@ import triton
 import triton.language as tl
 
 from .softmax_kernel import FUSED, log1p
-from .sweep import SMALLEST_SCALE as SMALLEST
 from .sweep import SweepData, TensorVisits
 
 PER_WARP = 512  # numbers of a row: 16 registers of a thread for each of v and the rows ahead
 MOST_WARPS = 16
-SMALLEST_SCALE = tl.constexpr(SMALLEST)
 
 
 def launch(loss: str, data: SweepData, visits: TensorVisits, step: Any, iterate: Any) -> None:
@@ -27,19 +25,19 @@ def launch(loss: str, data: SweepData, visits: TensorVisits, step: Any, iterate:
     C, k = iterate.V.shape
     width = triton.next_power_of_2(k)
     # Numbers as a tensor: as arguments of the kernel they would be rounded to float32.
-    numbers = (step.eta, step.decay, step.power, step.lam, step.beta**2)
+    numbers = (step.eta, step.beta**2)
     indicator = data.y.ndim == 2
-    sweep_kernel[(C,)](
-        data.Z, data.y.view(torch.uint8) if indicator else data.y, data.example, data.cap,
-        data.positive, data.negative,
-        visits.index, visits.first, visits.last,
-        iterate.V.new_tensor(numbers, dtype=iterate.b.dtype), step.every, step.look,
-        *iterate,
-        data.Z.stride(0), data.y.stride(0), data.first, step.report, k,
-        LOSS=loss, INDICATOR=indicator, AVERAGE=iterate.A.shape[1] > 0,
-        DECAYS=step.decay != 0.0, SHRINKS=step.lam != 0.0, WIDTH=width,
-        num_warps=min(MOST_WARPS, max(1, width // PER_WARP)), **FUSED,
-    )  # fmt: skip
+    with torch.cuda.device_of(data.Z):  # Triton launches on the current device
+        sweep_kernel[(C,)](
+            data.Z, data.y.view(torch.uint8) if indicator else data.y, data.example, data.cap,
+            data.positive, data.negative,
+            visits.index, visits.first, visits.last,
+            iterate.V.new_tensor(numbers, dtype=iterate.b.dtype), step.every, step.look,
+            *iterate,
+            data.Z.stride(0), data.y.stride(0), data.first, step.report, k,
+            LOSS=loss, INDICATOR=indicator, AVERAGE=iterate.A.shape[1] > 0, WIDTH=width,
+            num_warps=min(MOST_WARPS, max(1, width // PER_WARP)), **FUSED,
+        )  # fmt: skip
 
 
 @triton.jit
@@ -100,12 +98,12 @@ def fetch(i, data, o, inside, dtype: tl.constexpr, INDICATOR: tl.constexpr):  # 
 @triton.jit
 def visit(  # type: ignore[no-untyped-def]
     here, example, state, step, A, o, inside, dtype: tl.constexpr,
-    LOSS: tl.constexpr, AVERAGE: tl.constexpr, DECAYS: tl.constexpr, SHRINKS: tl.constexpr,
+    LOSS: tl.constexpr, AVERAGE: tl.constexpr,
 ):  # fmt: skip
     """The state after the visit of an example; as before if there is none `here`."""
     z, positive, weight, cap = example
     v, scale, b, a, m, t, total, seen, squares, looks = state
-    eta, decay, power, lam, beta2, every, look, report, of_positives, of_negatives = step
+    eta, beta2, every, look, report, of_positives, of_negatives = step
     if here:
         y = tl.where(positive, 1.0, -1.0).to(dtype)
         s = y * (scale * tl.sum(v * z, 0) + b)
@@ -117,15 +115,7 @@ def visit(  # type: ignore[no-untyped-def]
             squares += (scale * scale * tl.sum(v * v, 0)).to(tl.float64)
             looks += 1
 
-        eta_t = eta
-        if DECAYS:
-            eta_t = eta * tl.exp2(-power * tl.log2(1.0 + decay * t.to(dtype)))
-        e = tl.minimum(eta_t * weight, cap) * y * slope(s, LOSS)
-        if SHRINKS:
-            scale *= tl.maximum(1.0 - eta_t * lam, 0.0)
-            if scale < SMALLEST_SCALE:
-                v *= scale
-                scale = scale * 0.0 + 1.0
+        e = tl.minimum(eta * weight, cap) * y * slope(s, LOSS)
         v -= (e / scale) * z
         b -= e * beta2
         t += 1
@@ -148,7 +138,7 @@ def sweep_kernel(  # type: ignore[no-untyped-def]
     V, scale, b, A, a, m, t, total, seen, squares, looks,
     stride, y_stride, first_class, report, k,
     LOSS: tl.constexpr, INDICATOR: tl.constexpr, AVERAGE: tl.constexpr,
-    DECAYS: tl.constexpr, SHRINKS: tl.constexpr, WIDTH: tl.constexpr,
+    WIDTH: tl.constexpr,
 ):  # fmt: skip
     """All visits of one class."""
     dtype: tl.constexpr = V.dtype.element_ty
@@ -158,8 +148,7 @@ def sweep_kernel(  # type: ignore[no-untyped-def]
     V += c * k + o
     A += c * k
     step = (
-        tl.load(numbers).to(dtype), tl.load(numbers + 1).to(dtype), tl.load(numbers + 2).to(dtype),
-        tl.load(numbers + 3).to(dtype), tl.load(numbers + 4).to(dtype),
+        tl.load(numbers).to(dtype), tl.load(numbers + 1).to(dtype),
         tl.load(every + c), tl.load(look + c), report,
         tl.load(positive + c).to(dtype), tl.load(negative + c).to(dtype),
     )  # fmt: skip
@@ -179,22 +168,16 @@ def sweep_kernel(  # type: ignore[no-untyped-def]
     i0, i1 = example_at(index, lo + 4, hi), example_at(index, lo + 5, hi)
     i2, i3 = example_at(index, lo + 6, hi), example_at(index, lo + 7, hi)
     for p in range(lo, hi, 4):
-        state = visit(p < hi, e0, state, step, A, o, inside, dtype, LOSS, AVERAGE, DECAYS, SHRINKS)
+        state = visit(p < hi, e0, state, step, A, o, inside, dtype, LOSS, AVERAGE)
         e0 = fetch(i0, data, o, inside, dtype, INDICATOR)
         i0 = example_at(index, p + 8, hi)
-        state = visit(
-            p + 1 < hi, e1, state, step, A, o, inside, dtype, LOSS, AVERAGE, DECAYS, SHRINKS
-        )
+        state = visit(p + 1 < hi, e1, state, step, A, o, inside, dtype, LOSS, AVERAGE)
         e1 = fetch(i1, data, o, inside, dtype, INDICATOR)
         i1 = example_at(index, p + 9, hi)
-        state = visit(
-            p + 2 < hi, e2, state, step, A, o, inside, dtype, LOSS, AVERAGE, DECAYS, SHRINKS
-        )
+        state = visit(p + 2 < hi, e2, state, step, A, o, inside, dtype, LOSS, AVERAGE)
         e2 = fetch(i2, data, o, inside, dtype, INDICATOR)
         i2 = example_at(index, p + 10, hi)
-        state = visit(
-            p + 3 < hi, e3, state, step, A, o, inside, dtype, LOSS, AVERAGE, DECAYS, SHRINKS
-        )
+        state = visit(p + 3 < hi, e3, state, step, A, o, inside, dtype, LOSS, AVERAGE)
         e3 = fetch(i3, data, o, inside, dtype, INDICATOR)
         i3 = example_at(index, p + 11, hi)
 

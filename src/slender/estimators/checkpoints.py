@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..places import CPU, TORCH_CPU
+from ..places import kind_of
 from ..rows import Rows
 from ..rows.fingerprint import digest, fingerprint
 from ..solvers.checkpoint import Checkpoint
@@ -16,7 +16,7 @@ from .validation import check_positive, shown
 
 EVERY = 60.0  # seconds
 # They do not change what is fitted.  Held-out rows that are given count as data.
-NOT_SETTINGS = ("callbacks", "checkpoint", "checkpoint_every")
+NOT_SETTINGS = ("callbacks", "checkpoint", "checkpoint_every", "device")
 LONG = 16  # longer lists are compared by their digest
 
 
@@ -53,18 +53,21 @@ def checkpointed(
             **{name.replace("_", " "): value for name, value in more.items()},
         }
 
-    about = {"fit": {"estimator": type(estimator).__name__}, "settings": settings(estimator)}
-    if "device" in about["settings"]:  # None is another word for the place where X is
-        about["settings"]["device"] = _place(rows)
+    about = {
+        "fit": {"estimator": type(estimator).__name__},
+        "settings": {**settings(estimator), **place(estimator, rows)},
+    }
     return Checkpoint(folder, float(every), about, data, rng)
 
 
-def _place(rows: Any) -> str:
-    """Where these rows are computed on."""
-    device = getattr(rows, "device", None)
-    if device is None:
-        return getattr(rows, "place", None) or CPU  # of rows on workers
-    return TORCH_CPU if device.type == "cpu" else str(device)
+def place(estimator: Any, rows: Rows) -> dict[str, str]:
+    """Where it is computed, which a state belongs to; any of several GPUs can continue it.
+
+    The parameter says less: device=None is where X is.
+    """
+    if not getattr(estimator, "on_device", False):
+        return {}
+    return {"device": kind_of(rows.device)}
 
 
 def settings(estimator: Any) -> dict[str, Any]:

@@ -146,13 +146,13 @@ class Choice:
         found = {} if groups is None else {"groups": digest(host(groups))}
         if isinstance(self.validation, tuple):
             X_val, y_val = self.validation
-            found["held_out_rows"] = fingerprint(read_rows(estimator, X_val))
+            found["held_out_rows"] = fingerprint(read_rows(estimator, X_val, once=True))
             found["held_out_labels"] = digest(host(y_val))
         return found
 
     def _given(self, estimator: Any, examples: Labelled, scaled: Scaled) -> Examples:
         X_val, y_val = self.validation
-        rows = read_rows(estimator, X_val, beside=examples.rows)
+        rows = read_rows(estimator, X_val, beside=examples.rows, y=examples.classes)
         check_finite(rows)
         y_val, classes = np.asarray(host(y_val)), examples.classes
         check_length(len(y_val), rows.shape[0])

@@ -23,7 +23,6 @@ from .placing import (
     dispatched,
     host,
     moved,
-    precise,
     refusal,
     sender,
     to_rows,
@@ -210,7 +209,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _rows(self, X: Any, method: str) -> Rows:
         """Rows to predict, computed as accurately as the weights are."""
         check_same_home(self, X, method)
-        return precise(self._read(X), self._weights_dtype)
+        return self._read(X).precise(self._weights_dtype)
 
     def _each_scores(self, rows: Rows, use: Callable[[int, int, Any], None]) -> None:
         """Call use(lo, hi, scores) for each row block: the n x C scores are never stored."""

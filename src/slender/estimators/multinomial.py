@@ -96,7 +96,7 @@ class MultinomialClassifier(LinearClassifier):
 
     def _read_problem(self, X: Any, y: Any, sample_weight: Any) -> Multinomial:
         """The problem that a user's rows, classes and weights pose."""
-        rows = read_rows(self, X, reset=True)
+        rows = read_rows(self, X, reset=True, y=y)
         class_index = read_class_index(self, y, rows.shape[0])
         return self._problem(rows, class_index, read_sample_weight(sample_weight, rows))
 

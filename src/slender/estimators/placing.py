@@ -97,7 +97,7 @@ def read_tensor(X: Any) -> Any:
 def check_workers(estimator: Any, X: Any) -> Any:
     """Rows on workers; an error if they are not on the device that the estimator names."""
     name = check_device(getattr(estimator, "device", None))
-    if name is not None and name != X.place:
+    if name is not None and name != (X.place or CPU):
         raise ValueError(
             f"device={name!r}, but X is on workers already: name the device when you send it "
             f"there, on_workers(X, device={name!r})"
@@ -224,19 +224,7 @@ def _library(array: Any) -> str:
 
 def to_rows(rows: Rows) -> Callable[[Any], Any]:
     """A function that brings weights to where these rows are computed on."""
-    device = getattr(rows, "device", None)
-    if device is None:
+    if rows.device is None:
         return to_host
     kind = getattr(need("torch", "A tensor"), rows.dtype.name)
-    return lambda array: tensor_on(device, array, kind)
-
-
-def precise(rows: Any, dtype: Any) -> Rows:
-    """Rows computed in float32 at least, and in float64 if the weights are."""
-    if getattr(rows, "device", None) is None:
-        return rows  # type: ignore[no-any-return]
-    if rows.arithmetic.pieces == 1:  # halves, which a fit only begins with
-        rows = rows.widened()
-    while np.result_type(rows.dtype, dtype) != rows.dtype:
-        rows = rows.widened()
-    return rows  # type: ignore[no-any-return]
+    return lambda array: tensor_on(rows.device, array, kind)

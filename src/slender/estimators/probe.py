@@ -177,7 +177,7 @@ class LinearProbe(MultinomialClassifier):
         Cs, choice = self._read_cs(), self._choice()
         rng = generator(self.random_state)
         choice.check_place(self, X)
-        raw = read_rows(self, X, reset=True)
+        raw = read_rows(self, X, reset=True, y=y)
         check_finite(raw)  # before any split, so that an error names the user's row
         class_index = read_class_index(self, y, raw.shape[0])
         weight = read_sample_weight(sample_weight, raw)
@@ -244,6 +244,8 @@ class LinearProbe(MultinomialClassifier):
         def keep(record: Record, model: Any) -> None:
             place, walk = len(self.path_) - 1, state.walks[0]
             if best_of(self.path_, self.select) == place:
+                # pairs are twenty times as large as a model, and serve any value: one set will do
+                kept.update({before: (start, None) for before, (start, _) in kept.items()})
                 kept[place] = folds[0].model(walk), walk.state.pairs.copy()
                 kept.pop(min(kept) if len(kept) > KEPT else -1, None)
 
@@ -256,7 +258,7 @@ class LinearProbe(MultinomialClassifier):
             warn_at_edge("C", self.path_, self.path_[best], given)
         # a value that was not the best when it was met may be it now: its neighbour stands for it
         nearest = min(kept, key=lambda place: abs(place - best))
-        start, pairs = kept[nearest]
+        (start, _), (_, pairs) = kept[nearest], kept[max(kept)]
         return start, (state.walks[0].state.curvature, pairs), ending == "interrupted"
 
     def _turned(self, path: list[Record]) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import is_numpy, to_numpy
+from ..arrays import to_numpy
 from ..curvature import CURVATURES, Curvature
 from ..losses import MARGIN_LOSSES, MarginLoss, fit_for, peaked_at_zero
 from ..solvers.stochastic import Stochastic, StochasticData
@@ -200,7 +200,7 @@ class SLNDClassifier(StochasticClassifier):
         if self.step == "theory":
             if self._state is not None:
                 raise ValueError("step='theory' needs a fixed sample: use fit, not partial_fit")
-            if not is_numpy(data.sqnorms):
+            if data.rows.device is not None:
                 raise ValueError(
                     "step='theory' is computed on the CPU: use step='auto', or device='cpu'"
                 )

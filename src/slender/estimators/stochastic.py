@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..arrays import is_numpy, like
+from ..arrays import like
 from ..curvature import Coordinates, Curvature
 from ..curvature.base import CurvatureSample
 from ..labels import Indicator, Labels
@@ -85,7 +85,7 @@ class StochasticClassifier(LinearClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit from w = 0, with `passes` passes over the data."""
         self._check()
-        rows = read_rows(self, X, reset=True)
+        rows = read_rows(self, X, reset=True, y=y)
         check_finite(rows)
         labels, self.classes_, n_class_rows = read_labels(y, rows.shape[0])
         labels, n_class_rows = self._decomposition().read(labels, n_class_rows)
@@ -108,7 +108,7 @@ class StochasticClassifier(LinearClassifier):
                 "partial_fit: a loaded model has weights but not the state of its fit; "
                 "use fit, or continue with the original model object"
             )
-        rows = read_rows(self, X, reset=first)
+        rows = read_rows(self, X, reset=first, y=y)
         check_finite(rows)
         if first:
             given = None if classes is None else np.unique(classes)
@@ -187,8 +187,7 @@ class StochasticClassifier(LinearClassifier):
 
     def _check_place(self, rows: Rows) -> None:
         """Raise an error if later rows of partial_fit are elsewhere than the first ones."""
-        values = rows.placed(np.empty(0))
-        place = "in memory" if is_numpy(values) else f"on {values.device}"
+        place = "in memory" if rows.device is None else f"on {rows.device}"
         if self._state is not None and place != self._place:
             raise ValueError(
                 f"partial_fit: the first rows were {self._place}, these are {place}; "

@@ -159,7 +159,7 @@ class TraceNormProbe(LowRankClassifier):
         self._check()
         choice, rng = self._choice(), generator(self.random_state)
         choice.check_place(self, X)
-        rows = read_rows(self, X, reset=True)
+        rows = read_rows(self, X, reset=True, y=y)
         check_finite(rows)  # before any split, so that an error names the user's row
         class_index = read_class_index(self, y, rows.shape[0])
         weight = read_sample_weight(sample_weight, rows)

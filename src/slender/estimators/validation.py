@@ -32,18 +32,24 @@ MANY = 10_000  # labels that are counted, if they are integers
 
 
 def read_rows(
-    estimator: Any, X: Any, reset: bool = False, once: bool = False, beside: Rows | None = None
+    estimator: Any,
+    X: Any,
+    reset: bool = False,
+    once: bool = False,
+    beside: Rows | None = None,
+    y: Any = None,
 ) -> Rows:
     """X as a row store, where it is computed on; checks the number of features.
 
     `once`: the rows will be read once only, so that it is not worth sending all to a device first.
-    `beside`: other rows, whose device is the one to compute on.
+    `beside`: other rows, whose device is the one to compute on.  `y`: the labels of a fit, whose
+    number of classes says how much room it needs beside the rows.
     """
     if is_dask(X) or hasattr(X, "with_labels"):  # rows on the workers of a cluster
         return _remote(estimator, X, reset)
     X = as_tensor(X)
     check_gradients(X)
-    device = place_of(estimator, X) if beside is None else getattr(beside, "device", None)
+    device = place_of(estimator, X) if beside is None else beside.device
     if is_tensor(X) and device is not None:
         tensor = read_tensor(X)
         _check_feature_names(estimator, tensor, reset=reset)
@@ -53,7 +59,8 @@ def read_rows(
     rows = _here(estimator, X, reset)
     if device is None:
         return rows
-    return sent(rows, str(getattr(X, "dtype", rows.dtype)), device, once)
+    stored = str(getattr(X, "dtype", rows.dtype))
+    return sent(rows, stored, device, once, lambda: number_of_classes(y))
 
 
 def _remote(estimator: Any, X: Any, reset: bool) -> Rows:
@@ -156,6 +163,18 @@ def read_labels(y: Any, n: int, classes: Any = None) -> tuple[Labels, NDArray[An
         names = np.asarray(classes)
         class_index = np.searchsorted(names, y)
     return _one_class_each(names, class_index)
+
+
+def number_of_classes(y: Any) -> int:
+    """Of labels that are not checked yet; 1 if they cannot be counted."""
+    y = host(y)
+    if getattr(y, "ndim", 1) == 2:
+        return int(y.shape[1])
+    counted = _counted(y)
+    try:
+        return len(np.unique(np.asarray(y)) if counted is None else counted[0])
+    except (TypeError, ValueError):  # whoever reads them says what is wrong
+        return 1
 
 
 def _one_class_each(

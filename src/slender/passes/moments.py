@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
-from ..arrays import Array, astype, is_tensor, namespace, to_numpy, zeros
+from ..arrays import Array, astype, is_tensor, largest, namespace, to_numpy, zeros
 from ..data import Part, Pass
 
 WIDENED = 8192  # rows of which columns' variances are computed at a time, in float64
@@ -59,14 +59,13 @@ class MomentsPass(Pass[Moments]):
             sums.mean += to_numpy(astype(part.w / self.total, part.block.dtype) @ part.block)
             squares = part.block.row_squares()
             part.columns["sizes"][:] = namespace(squares).sqrt(squares)
-            sizes = to_numpy(part.columns["sizes"]).astype(np.float64)
+            sizes = astype(part.columns["sizes"], np.float64)
             sums.squares += float(part.w @ astype(squares, np.float64))
-            heaviness = to_numpy(part.w) * sizes
+            heaviness = part.w * sizes
         sums.reach += float(sizes.sum())
-        sums.longest = max(sums.longest, float(sizes.max(initial=0.0)))
-        few = min(HEAVY, len(sizes))
-        heaviest = np.argpartition(heaviness, len(sizes) - few)[len(sizes) - few :]
-        sums.weigh(part.first + heaviest, heaviness[heaviest])
+        sums.longest = max(sums.longest, float(sizes.max()) if len(sizes) else 0.0)
+        heaviest = largest(heaviness, HEAVY)  # only these leave a device
+        sums.weigh(part.first + to_numpy(heaviest), to_numpy(heaviness[heaviest]))
 
 
 class Spread:

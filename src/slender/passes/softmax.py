@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, is_numpy, to_numpy, zeros
+from ..arrays import Array, dtype_of, is_numpy, to_numpy, zeros
 from ..data import Part
 from ..data.examples import SCRATCH_BYTES, GradientPass, bytes_of
 from .doubts import Collector, Doubts, Wanted
@@ -39,6 +39,9 @@ class SoftmaxSums:
         self.pp = zeros((C, C) if matrix else (0, 0), b, wide)  # Σ w p pᵀ
         self.G = zeros((C, d), b, dtype)
         self.unit = 0.0  # relative rounding error of the residuals that g adds up
+        self.chunk_error: Any = 0.0  # of a device's sums over a chunk, relative to Σ r ‖x‖,
+        self.chunks = 0  # and the number of such sums that G adds up
+        self.split: Any = None  # W as a device multiplies it, for all chunks of a pass
         self.collector = collector
         self.wanted: Wanted | None = None  # from all parts together
         chunk = max(1, SCRATCH_BYTES // max(1, d * np.dtype(dtype).itemsize))
@@ -53,7 +56,7 @@ class SoftmaxSums:
         state = self.__dict__.copy()
         for name in ("scratch", "_scores", "_roots", "_outer"):
             state[name] = state[name][:0]
-        return state
+        return {**state, "split": None}
 
     def __sizeof__(self) -> int:
         return bytes_of(self.__getstate__())
@@ -62,6 +65,7 @@ class SoftmaxSums:
         """The sums of a pass over tensors, as arrays of this machine."""
         for name in SUMMED:
             setattr(self, name, to_numpy(getattr(self, name)))
+        self.chunk_error, self.split = float(self.chunk_error), None
         if self.collector is not None:
             self.collector = self.collector.at_home()
             self.wanted = self.collector.wanted
@@ -72,9 +76,22 @@ class SoftmaxSums:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine.shape == theirs.shape:  # not a gradient that all threads share
                 mine += theirs
+        self.unit = max(self.unit, other.unit)
+        self.chunk_error = max(self.chunk_error, other.chunk_error)
+        self.chunks += other.chunks
         if other.collector is not None:
             self._whole().merge(other.collector)
         return self
+
+    @property
+    def summing(self) -> float:
+        """The error of the sums in G, relative to Σ r ‖x‖, beyond that of this machine's blocks.
+
+        To add a chunk of a device rounds by half a unit in the last place at most; these errors are
+        independent.
+        """
+        joining = 0.5 * float(np.finfo(dtype_of(self.G)).eps) * np.sqrt(self.chunks)
+        return float(self.chunk_error) + float(joining)
 
     @property
     def doubts(self) -> Doubts | None:
@@ -117,6 +134,7 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
     wanted: Wanted | None = None
     with_gradient: bool = True
     needs_sizes: ClassVar[bool] = True
+    measures_sums: ClassVar[bool] = True
 
     @property
     def readings(self) -> float:
@@ -165,10 +183,15 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
         """out = W x of every row."""
         part.block.product(self.WT, out)
 
-    def tensor_scores(self, part: Part) -> tuple[Array, Array | None]:
-        """S and f on a device, where W x = f S for every row; f is None if it is 1."""
+    def tensor_scores(self, sums: SoftmaxSums, part: Part) -> tuple[Array, Array | None]:
+        """S and f on a device, where W x = f S for every row; f is None if it is 1.
+
+        Who reads S next multiplies by f, which saves a pass over it.
+        """
         block: Any = part.block
-        return block.unscaled(self.WT)  # type: ignore[no-any-return]
+        if sums.split is None:
+            sums.split = block.arithmetic.split(self.WT)
+        return block.arithmetic.unscaled(block.X, sums.split)  # type: ignore[no-any-return]
 
     def row_bytes(self, dtype: Any) -> int:
         """A device also holds the curvature of all pairs of a block, and their scores as doubts."""
@@ -194,7 +217,7 @@ class FactoredPass(SoftmaxPass):
     def scores(self, part: Part, out: NDArray[Any]) -> None:
         np.matmul(self._inside(part), self.WT, out=out)
 
-    def tensor_scores(self, part: Part) -> tuple[Array, Array | None]:
+    def tensor_scores(self, sums: SoftmaxSums, part: Part) -> tuple[Array, Array | None]:
         return self._inside(part) @ self.WT, None
 
     def _inside(self, part: Part) -> Array:

@@ -23,16 +23,18 @@ if TYPE_CHECKING:
 def add_tensors(p: "SoftmaxPass", sums: "SoftmaxSums", part: Part) -> None:
     """Add one block to the sums of a pass."""
     from ..device.softmax import softmax_residuals  # noqa: PLC0415  (needs torch)
+    from ..device.summing import summing_error, summing_of_float64  # noqa: PLC0415
 
     block: Any = part.block
     w: Array = part.w
     y: Array = part.y
     sizes = astype(part.columns["sizes"], np.float64)
-    S, factor = p.tensor_scores(part)
+    S, factor = p.tensor_scores(sums, part)
     s_y = S.gather(1, y[:, None])[:, 0]
     s_y = ((s_y if factor is None else s_y * factor) + p.b[y]).double()
     plain = p.A == "none" and p.wanted is None and p.with_gradient
-    halves = block.halves(S.shape[1]) if plain else None
+    arithmetic = block.arithmetic
+    halves = arithmetic.room(block.X, S.shape[1]) if plain else None
     # the largest weight becomes about 1: halves have few small numbers
     scale = _scale_of(w) if halves is not None else w.new_ones(())
     loss, doubt = softmax_residuals(S, p.b, y, (w * scale).to(S.dtype), halves, factor)
@@ -42,22 +44,33 @@ def add_tensors(p: "SoftmaxPass", sums: "SoftmaxSums", part: Part) -> None:
     figures = [w @ loss, w @ (loss + s_y), r.sum(), heavy.sum(), r @ r, heavy @ heavy]
     sums.sums += namespace(w).stack(figures)
     if halves is not None:
-        shift = block.arithmetic.shift
         for k, piece in enumerate(halves):
-            sums.g += piece.sum(0, dtype=w.dtype) * (2.0 ** (-shift * k) / scale)
-        sums.unit = block.arithmetic.unit
-        block.add_halves(halves, sums.G, scale.to(S.dtype))
+            sums.g += piece.sum(0, dtype=w.dtype) * (2.0 ** (-arithmetic.shift * k) / scale)
+        sums.unit = arithmetic.unit
+        pieces, scale = halves, scale.to(S.dtype)
+    else:
+        sums.g += S.sum(0, dtype=w.dtype)
+        if p.A != "none":
+            sums.a += _curvature(S, w).sum(0, dtype=w.dtype)
+        if p.A == "matrix":
+            roots = _roots(S.double(), w, y)
+            sums.pp += roots.T @ roots
+        if sums.collector is not None:
+            sums.collector.add(S, w, sizes, part.first)
+        if not p.with_gradient:
+            return
+        pieces, scale = arithmetic.residuals(S)
+    sums.chunks += 1
+    probes = part.columns.get("probes")
+    if probes is None:
+        arithmetic.add_product(block.X, pieces, scale, sums.G)
+        if block.dtype == np.float64:
+            sums.chunk_error = max(sums.chunk_error, summing_of_float64(block.shape[0]))
         return
-    sums.g += S.sum(0, dtype=w.dtype)
-    if p.A != "none":
-        sums.a += _curvature(S, w).sum(0, dtype=w.dtype)
-    if p.A == "matrix":
-        roots = _roots(S.double(), w, y)
-        sums.pp += roots.T @ roots
-    if sums.collector is not None:
-        sums.collector.add(S, w, sizes, part.first)
-    if p.with_gradient:
-        block.add_product(S, sums.G)
+    G = zeros(sums.G.shape, sums.G, block.dtype)
+    arithmetic.add_product(block.X, pieces, scale, G)
+    sums.G += G
+    sums.chunk_error = summing_error(G, pieces, arithmetic.shift, scale, probes, heavy.sum())
 
 
 def _scale_of(w: Array) -> Array:

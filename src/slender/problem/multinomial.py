@@ -57,6 +57,7 @@ class Point(NamedTuple):
     A: ClassCurvature | None  # Σ w_i (diag p_i - p_i p_iᵀ), if requested
     doubts: Doubts | None = None  # if requested
     unit: float = 0.0  # relative rounding error of the residuals that g adds up
+    summing: float = 0.0  # error of the sums in the gradient, relative to Σ r ‖x‖, on a device
 
     def at_lam(self, lam: float) -> "Point":
         """The same theta with another penalty: needs no pass, since only the penalty changes."""
@@ -205,7 +206,7 @@ class Multinomial:
         objective = float(figures[LOSS] + 0.5 * lam * sq_norm(W))
         A = self._classes(sums) if second else None
         at = theta, lam, objective, gradient, sums.g, sums.own, figures
-        return Point(*at, A, sums.doubts, sums.unit)
+        return Point(*at, A, sums.doubts, sums.unit, sums.summing)
 
     def class_means(self, point: Point) -> Array:
         """(C, d) the means of the rows of each class, centred, from a point with W = 0.

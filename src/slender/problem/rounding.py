@@ -22,8 +22,8 @@ are rounded before the pass.  Their residuals are rounded once more before they 
 an entry R is off by at most `unit` |R| + `underflow` w_max.  The first part is one more relative
 error of independent entries; the second is at most underflow w_max sqrt(C) Σ ‖x_i‖ in the gradient.
 Both also enter g if the pass has added up halves there.  A device adds tens of thousands of rows
-in one product in float32, some by cutting digits off rather than by rounding.  The error of such
-sums, relative to Σ |R| |x|, is measured on the first rows (data/tensors.py).
+in one product, some by cutting digits off rather than by rounding: the pass has measured the error
+of such sums, relative to Σ r ‖x‖ (device/summing.py).
 """
 
 from typing import Any, NamedTuple
@@ -93,7 +93,7 @@ def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
     lost = float(dtype.tiny) * problem.moments.reach  # to underflow
     product, heaviest = problem.rows.product_error(), float(problem.w.max())
     turned = SIGMAS * (off.share + product.unit) * np.sqrt(2.0 * s[RR_X])
-    turned += (off.bias + SUMS * dtype.eps + product.sums) * s[R_X]
+    turned += (off.bias + SUMS * dtype.eps + point.summing) * s[R_X]
     lost += product.underflow * heaviest * problem.moments.reach
     of_g = product.underflow * heaviest * len(problem.y) if point.unit else 0.0
     return Rounding(

@@ -40,6 +40,7 @@ from scipy.optimize import minimize_scalar
 
 from ..arrays import Array, like, to_numpy
 from ..passes import FactoredPass
+from ..rows import rows_beside
 from . import certificate
 from .intercepts import newton_step
 from .multinomial import Multinomial, Point
@@ -77,10 +78,10 @@ def raw_intercepts(problem: Multinomial, at: Factors) -> NDArray[np.float64]:
 
 def risk_gradient(
     problem: Multinomial, Z: Array, at: Factors
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
+) -> tuple[NDArray[Any], NDArray[np.float64], float]:
     """G - g x̄ᵀ (C, d), the gradient of R in centred coordinates, and a_c = Σ w p (1 - p), (C,).
 
-    X is read once; Z = X U gives the scores.
+    X is read once; Z = X U gives the scores.  The third is `Point.summing` of this gradient.
     """
     examples, dtype = problem.examples, problem.rows.dtype
     examples.columns["Z"] = Z
@@ -90,7 +91,7 @@ def risk_gradient(
     G = sums.G
     if problem.intercept:
         G -= np.outer(sums.g.astype(dtype), to_numpy(problem.mean))
-    return G, sums.a
+    return G, sums.a, sums.summing
 
 
 def singular_values(G: NDArray[Any]) -> NDArray[np.float64]:
@@ -125,8 +126,9 @@ def costs(
         index = probed(problem)
         rows = to_numpy(problem.rows.dense(index)).astype(np.float64)
         true = rows @ W.T.astype(np.float64) + b
-        z = Z[index]
-        scores = z @ like(at.A.T, z) + like(b.astype(W.dtype), z)
+        z = rows_beside(problem.rows, Z[index]).block(0, len(index))  # multiplied as in a pass
+        scores = z @ at.A.T
+        scores += like(b.astype(W.dtype), scores)
         shares = measured(scores, true, problem.y[index])
     off = in_sums(problem, point, shares)
     G = float(np.linalg.norm(sigma))
@@ -195,7 +197,8 @@ def look(problem: Multinomial, Z: Array, at: Factors) -> Here:
     """The risk at the best intercepts, and its gradient; given Z = X U, X is read once."""
     point = best_intercepts(inner_problem(problem, Z), at)
     at = at._replace(b=point.theta[:, -1].astype(np.float64))
-    G, a = risk_gradient(problem, Z, at)
+    G, a, summing = risk_gradient(problem, Z, at)
+    point = point._replace(summing=summing)
     sigma = singular_values(G)
     cost, exact = costs(problem, Z, at, point, sigma)
     return Here(at, point.objective, G, sigma, a, cost, exact)

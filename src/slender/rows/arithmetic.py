@@ -11,11 +11,13 @@ largest number of B to where halves have all their digits.  So there are no roun
 * that of writing B as so many pieces: weights are rounded to what the pieces represent *before*
   the pass (`rounded`), and the pass is made there, so that it is exact for the weights it is for;
 * that of residuals, `unit` relative to each entry, and `underflow` relative to the largest weight;
-* those of the sums in float32.
+* those of the sums in float32, which a pass measures (device/summing.py).
 
 problem/rounding.py counts the last two.  More pieces (`finer`) take as many more products.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +30,37 @@ from ..arrays import astype
 SIGNIFICAND = {"float16": 11, "bfloat16": 8}
 SMALLEST = {"float16": -24, "bfloat16": -133}
 FARTHEST = 100  # power of two by which a matrix is scaled, at most
+EXACT = ("ieee", "none")  # settings of torch with which float32 keeps its digits
+FP32_PRECISION = hasattr(torch.backends.cuda.matmul, "fp32_precision")  # torch 2.9 or newer
 ROOM = 10  # the largest number of a matrix becomes about 2^ROOM: float16 ends at 2^16
+
+
+Split = tuple[list[Tensor], Tensor | None]
+
+
+@contextmanager
+def ieee() -> Iterator[None]:
+    """Products of float32 have all digits inside, also where torch is told to use TF32 or bfloat16.
+
+    A proof counts on them.  What was set is set again afterwards.
+    """
+    kept: list[tuple[Any, str]] = []
+    on_cpu: Any = getattr(torch.backends.mkldnn, "matmul", None)  # not in torch 2.8
+    for backend in (torch.backends.cuda.matmul, on_cpu):
+        precision = getattr(backend, "fp32_precision", "none")
+        if precision not in EXACT:
+            kept.append((backend, precision))
+            backend.fp32_precision = "ieee"
+    before = None if FP32_PRECISION else torch.get_float32_matmul_precision()
+    if before not in (None, "highest"):
+        torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        for backend, precision in kept:
+            backend.fp32_precision = precision
+        if before not in (None, "highest"):
+            torch.set_float32_matmul_precision(before)
 
 
 class Arithmetic(Protocol):
@@ -37,6 +69,10 @@ class Arithmetic(Protocol):
     @property
     def pieces(self) -> int:
         """Halves that the other factor is written as; 0: it stays as it is."""
+
+    @property
+    def shift(self) -> int:
+        """Bits from one piece to the next."""
 
     @property
     def unit(self) -> float:
@@ -49,11 +85,26 @@ class Arithmetic(Protocol):
     def product(self, X: Tensor, B: Tensor) -> Tensor:
         """X B for B (d, m)."""
 
-    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor | None]:
+    def split(self, B: Tensor) -> "Split":
+        """B (d, m) as it is multiplied: its pieces, and their scale, if it is not 1."""
+
+    def unscaled(self, X: Tensor, B: "Split") -> tuple[Tensor, Tensor | None]:
         """S and f with X B = f S; f is None if it is 1."""
 
     def rounded(self, B: Tensor) -> Tensor:
         """B as a product uses it."""
+
+    def room(self, X: Tensor, columns: int) -> list[Tensor] | None:
+        """Room for the pieces of residuals (m, columns); None: they stay as they are."""
+
+    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Residuals as they are multiplied: their pieces, and the scale by which these are."""
+
+    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+        """out += Rᵀ X for the R of these pieces."""
+
+    def finer(self) -> "Arithmetic | None":
+        """The next one with more digits in the same dtype; None if there is none."""
 
 
 class Plain(NamedTuple):
@@ -61,17 +112,33 @@ class Plain(NamedTuple):
 
     dtype: np.dtype[Any]
     pieces: int = 0
+    shift: int = 0
     unit: float = 0.0
     underflow: float = 0.0
 
     def product(self, X: Tensor, B: Tensor) -> Tensor:
         return astype(X, self.dtype) @ B
 
-    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor | None]:
-        return self.product(X, B), None
+    def split(self, B: Tensor) -> Split:
+        return [B], None
+
+    def unscaled(self, X: Tensor, B: Split) -> tuple[Tensor, Tensor | None]:
+        return self.product(X, B[0][0]), None
 
     def rounded(self, B: Tensor) -> Tensor:
         return B
+
+    def room(self, X: Tensor, columns: int) -> None:
+        return None
+
+    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
+        return [R], R.new_ones(())
+
+    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+        out += pieces[0].T @ astype(X, self.dtype)
+
+    def finer(self) -> None:
+        return None
 
 
 class Halves(NamedTuple):
@@ -92,26 +159,23 @@ class Halves(NamedTuple):
     def underflow(self) -> float:
         return float(2.0 ** (SMALLEST[self.half] - 1 - self.shift * (self.pieces - 1)))
 
-    @property
-    def finest(self) -> bool:
-        """Do the pieces have the digits of float32, nearly?"""
-        return self.shift * self.pieces >= 22
-
-    def finer(self) -> "Halves":
-        """With the digits of float32."""
-        return self._replace(pieces=-(-22 // self.shift))
+    def finer(self) -> "Halves | None":
+        """With the digits of float32, nearly."""
+        pieces = -(-22 // self.shift)
+        return None if self.pieces >= pieces else self._replace(pieces=pieces)
 
     def split(self, B: Tensor) -> tuple[list[Tensor], Tensor]:
-        """The pieces of B, each as large as the first, and the scale."""
+        """Each piece is as large as the first."""
         scale = power_of_two(B) * 2.0**ROOM
         return pieces_of(B * scale, self.pieces, getattr(torch, self.half), self.shift), scale
 
     def product(self, X: Tensor, B: Tensor) -> Tensor:
-        S, factor = self.unscaled(X, B)
+        S, factor = self.unscaled(X, self.split(B))
         return S.mul_(factor)
 
-    def unscaled(self, X: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
-        pieces, scale = self.split(B)
+    def unscaled(self, X: Tensor, B: Split) -> tuple[Tensor, Tensor]:
+        pieces, scale = B
+        assert scale is not None
         S = multiply(X, pieces[0])
         for k, piece in enumerate(pieces[1:], 1):
             S.add_(multiply(X, piece), alpha=2.0 ** (-self.shift * k))
@@ -121,6 +185,17 @@ class Halves(NamedTuple):
         pieces, scale = self.split(B)
         total = sum(piece.to(B.dtype) * 2.0 ** (-self.shift * k) for k, piece in enumerate(pieces))
         return total / scale
+
+    def room(self, X: Tensor, columns: int) -> list[Tensor]:
+        return [X.new_empty((X.shape[0], columns)) for _ in range(self.pieces)]
+
+    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
+        scale = power_of_two(R)
+        return pieces_of(R * scale, self.pieces, getattr(torch, self.half), self.shift), scale
+
+    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+        for k, piece in enumerate(pieces):
+            out += multiply(piece.T, X) * (2.0 ** (-self.shift * k) / scale)
 
 
 def pieces_of(B: Tensor, count: int, half: Any, shift: int) -> list[Tensor]:

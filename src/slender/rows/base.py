@@ -8,6 +8,7 @@
     scaled(scale)    the same rows with their columns scaled
     normalised()     the same rows, each divided by its norm
     widened()        the same rows computed in float64, if float32 is not accurate enough
+    precise(dtype)   the same rows for products with all digits of float32, or of dtype
     first_bad()      the first NaN or infinity
     where(i)         where row i comes from, for messages
     random_order     a random order of some rows in which the store can read them
@@ -27,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from ..arrays import Array
 from . import threads
 from .ahead import each_part_read
 from .block import Bad, Block
+from .classwork import ClassWork
 from .kernel import KernelRows
 from .shuffling import by_chunks, even_edges
 
@@ -61,41 +63,11 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
 
 
-class ClassWork(Protocol):
-    """Work that reads rows for many classes, each independent of all others."""
-
-    @property
-    def costs(self) -> NDArray[Any]:
-        """Multiply-adds of each class."""
-
-    @property
-    def state(self) -> list[NDArray[Any]]:
-        """The arrays that it changes, with one row per class."""
-
-    @property
-    def lasting(self) -> tuple[NDArray[Any], ...]:
-        """Arrays of length n that it only reads, the same in every pass,"""
-
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """and the one that is new in each pass."""
-
-    def of_classes(self, lo: int, hi: int) -> "ClassWork":
-        """The work for classes lo, ..., hi - 1, with their rows of the same state."""
-
-    def run(self, rows: "Rows") -> None:
-        """Do it here, on all cores."""
-
-    def run_on_device(self, Z: Array) -> None:
-        """Do it where the tensor Z is, which holds all rows."""
-
-
 class ProductError(NamedTuple):
-    """Errors of Rᵀ X beyond those of a few blocks of rows in the dtype of the arithmetic."""
+    """How residuals R are rounded before they multiply the rows."""
 
-    unit: float = 0.0  # each entry R is rounded by this share of it,
-    underflow: float = 0.0  # and by this share of the largest weight;
-    sums: float = 0.0  # the sums are off by this share of Σ ‖R_i‖ ‖x_i‖
+    unit: float = 0.0  # each entry by this share of it,
+    underflow: float = 0.0  # and by this share of the largest weight
 
 
 class Rows(ABC):
@@ -117,7 +89,10 @@ class Rows(ABC):
         """Rows lo..hi as a store of their own, read from their file if they are in one."""
 
     def to_send(self, lo: int, hi: int) -> NDArray[Any]:
-        """Rows lo..hi as an array to send: in half precision if they are stored so."""
+        """Rows lo..hi as an array to send: in half precision if they are stored so.
+
+        bfloat16, which NumPy lacks, is sent as its bits (uint16).
+        """
         return self.block(lo, hi).toarray()
 
     def select(self, index: NDArray[np.intp]) -> Block:
@@ -145,6 +120,18 @@ class Rows(ABC):
     def widened(self) -> "Rows":
         """The same rows, computed in float64."""
         return self if self.dtype == np.float64 else WidenedRows(self)
+
+    def precise(self, dtype: Any) -> "Rows":
+        """The same rows for products with all digits of float32, and of this dtype if it is wider.
+
+        On this machine a product has those of both factors anyway.
+        """
+        return self
+
+    @property
+    def device(self) -> Any:
+        """The `torch.device` that they are computed on; None: the cores of their machine."""
+        return None
 
     def placed(self, values: NDArray[Any]) -> Array:
         """`values` where the rows are computed with: a solver's arrays are made like them."""

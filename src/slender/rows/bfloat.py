@@ -30,12 +30,22 @@ def widen_bfloat(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
     return out.view(np.float32)
 
 
+def narrow_to_bfloat(wide: NDArray[Any]) -> NDArray[np.uint16]:
+    """The bits of numbers that bfloat16 represents exactly."""
+    upper = np.ascontiguousarray(wide, np.float32).view(np.uint32) >> 16
+    return upper.astype(np.uint16)
+
+
 class BFloatRows(DenseRows):
     """Rows of bfloat16, given as bits; widened block by block, never as a whole."""
 
     def __init__(self, bits: NDArray[np.uint16]) -> None:
         super().__init__(bits)
         self._readable = False
+
+    def to_send(self, lo: int, hi: int) -> NDArray[np.uint16]:
+        """The bits, as no other rows are sent."""
+        return self.X[lo:hi]
 
     def _widened(self, some: NDArray[Any]) -> NDArray[Any]:
         return widen_bfloat(some)

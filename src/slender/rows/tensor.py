@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import astype, like
-from .arithmetic import Arithmetic, Halves, Plain, multiply, pieces_of, power_of_two
+from .arithmetic import Arithmetic, Halves, Plain, ieee
 from .base import Rows
 from .block import Bad, Block
 from .kernel import KernelRows
@@ -37,14 +37,12 @@ class TensorBlock(Block):
 
     def __matmul__(self, B: Any) -> Any:
         B = like(B, self.X, self.dtype)
-        return self.wide @ B if B.ndim == 1 else self.arithmetic.product(self.X, B)
-
-    def unscaled(self, B: Tensor) -> tuple[Tensor, Tensor | None]:
-        """S and f with X B = f S: whoever reads S next multiplies, which saves a pass over it."""
-        return self.arithmetic.unscaled(self.X, B)
+        with ieee():
+            return self.wide @ B if B.ndim == 1 else self.arithmetic.product(self.X, B)
 
     def __rmatmul__(self, G: Any) -> Any:
-        return like(G, self.X, self.dtype) @ self.wide
+        with ieee():
+            return like(G, self.X, self.dtype) @ self.wide
 
     def __getitem__(self, rows: slice) -> "TensorBlock":
         return TensorBlock(self.X[rows], self.arithmetic, self.dtype)
@@ -54,28 +52,8 @@ class TensorBlock(Block):
 
     def add_product(self, G: Any, out: Any, scratch: Any = None) -> None:
         """out += Gᵀ X; halves are multiplied as such."""
-        if not isinstance(self.arithmetic, Halves):
-            out += G.T @ self.wide
-            return
-        scale = power_of_two(G)
-        halves, arithmetic = self.X.dtype, self.arithmetic
-        self.add_halves(
-            pieces_of(G * scale, arithmetic.pieces, halves, arithmetic.shift), out, scale
-        )
-
-    def add_halves(self, pieces: list[Tensor], out: Tensor, scale: Tensor) -> None:
-        """out += Gᵀ X / scale for G in pieces."""
-        assert isinstance(self.arithmetic, Halves)
-        for k, piece in enumerate(pieces):
-            share = 2.0 ** (-self.arithmetic.shift * k)
-            out += multiply(piece.T, self.X) * (share / scale)
-
-    def halves(self, columns: int) -> list[Tensor] | None:
-        """Room for residuals (rows, columns) in pieces; None if rows are not multiplied so."""
-        if not isinstance(self.arithmetic, Halves):
-            return None
-        shape = self.shape[0], columns
-        return [self.X.new_empty(shape) for _ in range(self.arithmetic.pieces)]
+        with ieee():
+            self.arithmetic.add_product(self.X, *self.arithmetic.residuals(G), out)
 
     def row_squares(self) -> Any:
         return self.wide.square().sum(dim=1)
@@ -115,6 +93,7 @@ class Store(Protocol):
     shape: tuple[int, int]
     device: torch.device
     stored: torch.dtype
+    resident: bool  # are the rows on the device?
 
     def block(self, lo: int, hi: int) -> Tensor:
         """Rows lo..hi on the device."""
@@ -122,10 +101,8 @@ class Store(Protocol):
     def gather(self, index: NDArray[np.intp]) -> Tensor:
         """The rows `index` on the device."""
 
-    def chunks(
-        self, index: NDArray[np.intp] | None, step: int
-    ) -> Iterator[tuple[int, int, Tensor]]:
-        """All rows, or the rows `index`, so many at a time."""
+    def chunks(self, index: Any, step: int) -> Iterator[tuple[int, int, Tensor]]:
+        """All rows, or the rows `index`, so many at a time; a tensor if the rows are `resident`."""
 
     def where(self, i: int) -> str:
         """Where row i comes from, for messages."""
@@ -134,10 +111,11 @@ class Store(Protocol):
 class Resident:
     """A tensor on its device; `source` are the rows of files that were sent there."""
 
+    resident = True
+
     def __init__(self, X: Tensor, source: Rows | None = None) -> None:
         self.X, self.shape, self.source = X, (X.shape[0], X.shape[1]), source
         self.device, self.stored = X.device, X.dtype
-        self._places: tuple[Any, Tensor] | None = None  # an index, and the same on the device
 
     def block(self, lo: int, hi: int) -> Tensor:
         return self.X[lo:hi]
@@ -145,19 +123,11 @@ class Resident:
     def gather(self, index: NDArray[np.intp]) -> Tensor:
         return self.X[torch.as_tensor(np.asarray(index), device=self.device)]
 
-    def chunks(
-        self, index: NDArray[np.intp] | None, step: int
-    ) -> Iterator[tuple[int, int, Tensor]]:
+    def chunks(self, index: Any, step: int) -> Iterator[tuple[int, int, Tensor]]:
         n = self.shape[0] if index is None else len(index)
-        if index is not None and (self._places is None or self._places[0] is not index):
-            self._places = index, torch.as_tensor(index, device=self.device)
         for lo in range(0, n, step):
             hi = min(lo + step, n)
-            if index is None:
-                yield lo, hi, self.X[lo:hi]
-            else:
-                assert self._places is not None
-                yield lo, hi, self.X[self._places[1][lo:hi]]
+            yield lo, hi, self.X[lo:hi] if index is None else self.X[index[lo:hi]]
 
     def where(self, i: int) -> str:
         return f"row {i}" if self.source is None else self.source.where(i)

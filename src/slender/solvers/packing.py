@@ -14,7 +14,8 @@ the trace, the one generator of a fit, the count of readings of the rows.  A gen
 already: a new one would not be that of the fit.
 
 Arrays keep their memory order (C or Fortran), because BLAS may round the products of the other one
-differently.  A tensor is packed as an array with the name of its device, where it is put again.
+differently.  A tensor is packed as an array with the name of its device; it is put where those of
+the fit that has just begun are, which may be another GPU.
 """
 
 from collections.abc import Iterable
@@ -41,7 +42,7 @@ def pack(tree: Any, kinds: Kinds) -> tuple[Any, Arrays]:
 
 def restore(fresh: Any, document: Any, arrays: Arrays, kinds: Kinds) -> Any:
     """The packed tree; what is in `fresh` at the same place is changed in place if possible."""
-    return _Reader(kinds, arrays).build(document, fresh)
+    return _Reader(kinds, arrays, _device_of(fresh)).build(document, fresh)
 
 
 class _Packer:
@@ -105,9 +106,9 @@ def _values(of: Any) -> dict[str, Any]:
 
 
 class _Reader:
-    def __init__(self, kinds: Kinds, arrays: Arrays) -> None:
+    def __init__(self, kinds: Kinds, arrays: Arrays, device: Any = None) -> None:
         self.kinds = {kind.__name__: kind for kind in kinds}
-        self.arrays = arrays
+        self.arrays, self.device = arrays, device
         self.made: list[Any] = []  # by number
 
     def build(self, node: Any, fresh: Any = None) -> Any:
@@ -148,7 +149,8 @@ class _Reader:
     def _tensor(self, node: dict[str, Any], fresh: Any) -> Any:
         import torch  # noqa: PLC0415  (a fit on a device has it)
 
-        return torch.as_tensor(self._array(node["of"], None), device=node["tensor"])
+        device = node["tensor"] if self.device is None else self.device
+        return torch.as_tensor(self._array(node["of"], None), device=device)
 
     def _generator(self, node: dict[str, Any], fresh: Any) -> np.random.Generator:
         if not isinstance(fresh, np.random.Generator):
@@ -176,6 +178,25 @@ class _Reader:
         "generator": _generator,
         "is": _object,
     }
+
+
+def _device_of(tree: Any) -> Any:
+    """The device of a tensor in a tree; None if it has none."""
+    left, seen = [tree], set()
+    while left:
+        of = left.pop()
+        if is_tensor(of):
+            return of.device
+        if id(of) in seen or type(of) in WHOLE:
+            continue
+        seen.add(id(of))
+        if isinstance(of, list | tuple):
+            left.extend(of)
+        elif isinstance(of, dict):
+            left.extend(of.values())
+        elif hasattr(of, "__dict__"):
+            left.extend(vars(of).values())
+    return None
 
 
 def _mutable(kind: Any) -> bool:

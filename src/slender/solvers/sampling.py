@@ -60,6 +60,11 @@ class AllVisits(NamedTuple):
         """The number of visits of each class."""
         return np.full(self.n_classes, len(self.order))
 
+    def listed(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """index, first and last: class c visits the examples index[first[c] : last[c]]."""
+        first = np.zeros(self.n_classes, np.intp)
+        return self.order, first, first + len(self.order)
+
     def of_classes(self, lo: int, hi: int) -> "AllVisits":
         """The visits of classes lo, ..., hi - 1."""
         return self._replace(n_classes=hi - lo)
@@ -87,6 +92,10 @@ class DrawnVisits(NamedTuple):
     def counts(self) -> NDArray[np.intp]:
         """The number of visits of each class."""
         return np.diff(self.ptr)
+
+    def listed(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """index, first and last: class c visits the examples index[first[c] : last[c]]."""
+        return self.order[self.where], self.ptr[:-1], self.ptr[1:]
 
     def of_classes(self, lo: int, hi: int) -> "DrawnVisits":
         """The visits of classes lo, ..., hi - 1."""

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import Array, is_numpy, like, to_numpy
 from ..curvature.metric import At, Fixed, move
-from ..device.sweep import SweepData, sweep_classes
+from ..device.sweep import SweepData, TensorVisits, sweep_classes
 from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, slope, value
 from ..problem import Weights
+from ..registry import ESTIMATORS
 from ..rows import Rows
 from ..rows.kernel import dot
 from ..rows.threads import each_part
@@ -64,7 +65,7 @@ class Lengths(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweep:
-    """One pass: the visits of all classes, or of some, and what they change (rows.base.ClassWork).
+    """One pass: the visits of all classes, or of some, and what they change (rows/classwork.py).
 
     The state, `metric` and `iterate`, is changed in place.  On a device all arrays are tensors.
     """
@@ -117,15 +118,48 @@ class Sweep:
             sweep(self.loss, X, index, self.y, visits, self.step, self.weights, *state)
 
     def run_on_device(self, Z: Array) -> None:
-        """All classes, on the device of the rows Z (n, k)."""
-        if not isinstance(self.metric, Fixed):
+        """All classes, on the device of the rows Z (n, k).
+
+        Arrays of NumPy, from a fit whose state is on another machine, are sent there; then the
+        state comes back.
+        """
+        if self.lacks_device is not None:
+            able = [each.name for each in ESTIMATORS.values() if each.load().on_device]
             raise ValueError(
-                f"the metric {type(self.metric).__name__}, learned during the fit, has no form for "
-                "rows on a device; these estimators have one: SLNDClassifier, LogisticClassifier, "
-                "LinearProbe, TraceNormClassifier, TraceNormProbe"
+                f"{self.lacks_device} has no form for rows on a device; these estimators have one: "
+                f"{', '.join(able)}"
             )
-        data = SweepData(Z, self.y[0], self.y.first, *self.weights, self.step.cap)
-        sweep_classes(self.loss, data, self.visits, self.step, self.iterate)
+        there = self._sent(Z) if is_numpy(self.iterate.V) else self
+        data = SweepData(Z, there.y[0], there.y.first, *there.weights, there.step.cap)
+        sweep_classes(self.loss, data, there.visits, there.step, there.iterate)
+        if there is not self:
+            for mine, theirs in zip(self.iterate, there.iterate, strict=True):
+                mine[...] = to_numpy(theirs)
+
+    @property
+    def lacks_device(self) -> str | None:
+        """What has no form for a device; None if all has."""
+        if not isinstance(self.metric, Fixed):
+            return f"the metric {type(self.metric).__name__}, learned during the fit,"
+        return "a step that decays, or a penalty," if self.step.decay or self.step.lam else None
+
+    def _sent(self, Z: Array) -> "Sweep":
+        """The same sweep with its arrays where Z is."""
+
+        def there(values: Any) -> Any:
+            return like(values, Z) if is_numpy(values) else values
+
+        step, y = self.step, self.y
+        index, first, last = self.visits.listed()
+        most = int(self.visits.counts().max(initial=0))
+        return replace(
+            self,
+            y=y._replace(**{y._fields[0]: there(y[0])}),
+            visits=TensorVisits(there(index.astype(np.int32)), there(first), there(last), most),
+            step=Lengths(*map(there, step)),
+            weights=Weights(*map(there, self.weights)),
+            iterate=Iterate(*map(there, self.iterate)),
+        )
 
 
 def sweep(
