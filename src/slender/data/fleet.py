@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from ..extras import need
 from ..rows.ahead import METER
 from ..rows.cores import sharing
+from .allocator import keep_blocks
 from .scheduler import TICK, ClusterError, Scheduler
 from .shards import Node, Shard, Work, joined, worked
 
@@ -78,6 +79,7 @@ def _task(
 
     `process` asks; the bytes that it reads itself it counts itself.
     """
+    keep_blocks()
     threads = need("distributed", "A cluster").get_worker().state.nthreads
     with _one_at_a_time, sharing(threads):
         before = METER.total
