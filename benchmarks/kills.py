@@ -1,7 +1,5 @@
 """python -m benchmarks.kills: does a job that is killed and resumed end as if nobody had killed it?
 
-    python -m benchmarks.kills --count 100 --only fit,path,compress,compare
-
 A job is killed (SIGKILL) up to three times, then it may finish.  Reported for each command: kills,
 jobs, jobs lost (the command did not finish with exit code 0), files under their final names that
 cannot be read after a kill, and jobs whose result is not, bit for bit, that of a run that nobody
