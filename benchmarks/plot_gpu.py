@@ -14,7 +14,15 @@ import typer
 from slender.lab.curves import best, column
 from slender.lab.documents import read
 from slender.lab.panels import COLOURS as EVERY
-from slender.lab.panels import SECONDS, cut_below, legend, over_seconds, panels, titled
+from slender.lab.panels import (
+    SECONDS,
+    cut_below,
+    legend,
+    over_seconds,
+    panels,
+    solver_line,
+    titled,
+)
 from slender.lab.plots import written
 
 from .gpu_race import HERO, SOLVERS, quality
@@ -27,15 +35,7 @@ LEAST = 1e-7  # of the best objective: what lies nearer is rounding in float32
 
 
 def line(name: str) -> dict[str, Any]:
-    mine = name == HERO
-    return {
-        "color": COLOURS[name],
-        "label": SOLVERS[name].name,
-        "lw": 2.5 if mine else 1.5,
-        "zorder": 3 if mine else 2,
-        "marker": "o",
-        "ms": 2.5,
-    }
+    return solver_line(COLOURS[name], SOLVERS[name].name, mine=name == HERO)
 
 
 def runs_of(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -14,7 +14,15 @@ import typer
 from slender.lab.curves import Curve, column
 from slender.lab.documents import read
 from slender.lab.panels import COLOURS as EVERY
-from slender.lab.panels import SECONDS, cut_below, legend, over_seconds, panels, titled
+from slender.lab.panels import (
+    SECONDS,
+    cut_below,
+    legend,
+    over_seconds,
+    panels,
+    solver_line,
+    titled,
+)
 from slender.lab.plots import written
 
 from .accuracy import Trial
@@ -42,15 +50,7 @@ def shown(result: dict[str, Any]) -> dict[str, Trial]:
 
 
 def line(name: str) -> dict[str, Any]:
-    mine = name == HERO
-    return {
-        "color": COLOURS[name],
-        "label": SOLVERS[name].name,
-        "lw": 2.5 if mine else 1.5,
-        "zorder": 3 if mine else 2,
-        "marker": "o",
-        "ms": 2.5,
-    }
+    return solver_line(COLOURS[name], SOLVERS[name].name, mine=name == HERO)
 
 
 def in_time(curve: Curve) -> Curve:

@@ -22,6 +22,8 @@ os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _hash_of_sources())
 import pytest  # noqa: E402  (after the cache is chosen)
 from hypothesis import settings  # noqa: E402
 
+from interpreted import Interpreter  # noqa: E402
+
 # The same examples every time, and no deadline: a kernel may compile inside an example.
 settings.register_profile("slender", derandomize=True, deadline=None)
 settings.load_profile("slender")
@@ -45,3 +47,19 @@ def slender(capsys):
 def _no_log(monkeypatch):
     """What a command says does not depend on how long a kernel compiles here."""
     monkeypatch.setattr("slender.cli.progress.LOG_SECONDS", float("inf"))
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    pytest.importorskip("triton")
+    process = Interpreter()
+    yield process
+    process.close()
+
+
+@pytest.fixture(params=["twin", "triton"])
+def call(request):
+    """Call a function where a kernel is the twin, or the Triton kernel."""
+    if request.param == "twin":
+        return lambda function, *arguments: function(*arguments)
+    return request.getfixturevalue("interpreter")

@@ -39,5 +39,5 @@ def test_blocks_are_kept(told, kept):
     if said == "False" and kept:
         pytest.skip("another C library")
     assert said == str(kept)
-    if told:
-        assert (int(faults) < 5000) == kept  # of 25,600 pages
+    if kept:  # without, there is a fault for each of 25,600 pages of 4 kB
+        assert int(faults) < 5000

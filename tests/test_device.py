@@ -28,7 +28,7 @@ from slender import (
     open_rows,
     places,
 )
-from slender.data import sending
+from slender.data import room, sending
 from slender.estimators import validation
 from slender.estimators.placing import check_workers
 from slender.registry import ESTIMATORS as ALL
@@ -200,7 +200,7 @@ def test_arrays_of_cupy_are_used_in_place(cupy):
 @pytest.mark.parametrize(("spare", "fits"), [(1e3, False), (1e6, True)])
 def test_a_fit_keeps_room_for_itself(spare, fits, monkeypatch):
     """1 GB for chunks, and 30 arrays of the size of the weights: 7,200 bytes here."""
-    monkeypatch.setattr(sending, "_free", lambda device: X.nbytes + 1e9 + spare)
+    monkeypatch.setattr(room, "free", lambda device: X.nbytes + 1e9 + spare)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         rows = validation.read_rows(made("LogisticClassifier", device="torch:cpu"), X, True, y=y)
@@ -217,7 +217,7 @@ def test_a_fit_keeps_room_for_itself(spare, fits, monkeypatch):
 )
 @pytest.mark.filterwarnings("ignore:X .* does not fit")
 def test_what_must_be_on_the_device_as_a_whole_says_so(curvature, message, monkeypatch):
-    monkeypatch.setattr(sending, "_free", lambda device: X.nbytes / 2)
+    monkeypatch.setattr(room, "free", lambda device: X.nbytes / 2)
     with pytest.raises(ValueError, match=message):
         made("SLNDClassifier", curvature=curvature, device="torch:cpu").fit(X, y)
 
@@ -234,7 +234,7 @@ def test_rows_are_copied_once_for_all_passes(curvature, monkeypatch):
 
 
 def test_what_does_not_fit_is_streamed_and_said(monkeypatch):
-    monkeypatch.setattr(sending, "_free", lambda device: X.nbytes + 1e9)
+    monkeypatch.setattr(room, "free", lambda device: X.nbytes + 1e9)
     model = made("LogisticClassifier", device="torch:cpu")
     with pytest.warns(UserWarning, match=r"X \(.* GB\) does not fit into the .* free on cpu"):
         model.fit(X, y)

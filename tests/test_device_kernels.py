@@ -24,22 +24,6 @@ HALVES = {"float16": 2.0**11, "bfloat16": 2.0**8}
 mp.mp.dps = 60
 
 
-@pytest.fixture(scope="module")
-def interpreter():
-    pytest.importorskip("triton")
-    process = Interpreter()
-    yield process
-    process.close()
-
-
-@pytest.fixture(params=["twin", "triton"])
-def call(request):
-    """Call a function where softmax_residuals is the twin, or the Triton kernel."""
-    if request.param == "twin":
-        return lambda function, *arguments: function(*arguments)
-    return request.getfixturevalue("interpreter")
-
-
 def on_arrays(S, b, y, w, halves=None, pieces=0, padding=0, factor=None):
     """softmax_residuals of NumPy arrays: loss, doubt, residuals or pieces, and padding."""
     m, C = S.shape

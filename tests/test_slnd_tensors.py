@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from interpreted import Interpreter
 from slender import SLNDClassifier
 from slender.curvature.metric import FIXED
 from slender.data.replicas import Replica, _packed, run
@@ -28,26 +27,10 @@ from slender.data.tensors import TensorRows  # noqa: E402
 from slender.device import draws as device_draws  # noqa: E402
 from slender.device import margins  # noqa: E402
 from slender.device.draws import TensorDraws, positives_of  # noqa: E402
-from slender.device.sweep import TensorVisits  # noqa: E402
+from slender.device.visits import TensorVisits  # noqa: E402
 from slender.rows.arithmetic import Halves  # noqa: E402
 
 N, K, C = 60, 13, 4
-
-
-@pytest.fixture(scope="module")
-def interpreter():
-    pytest.importorskip("triton")
-    process = Interpreter()
-    yield process
-    process.close()
-
-
-@pytest.fixture(params=["twin", "triton"])
-def call(request):
-    """Call a function where the sweep is the twin, or the Triton kernel."""
-    if request.param == "twin":
-        return lambda function, *arguments: function(*arguments)
-    return request.getfixturevalue("interpreter")
 
 
 def iterate_at(rng, dtype, average):

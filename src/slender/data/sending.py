@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ..extras import need
 from ..notices import warn
 from ..rows import Rows
+from . import room
 
 SMALL = ("bool", "uint8", "int8")  # integers that float16 represents exactly
 # Bytes of a fit's own on a device: chunks of rows and of their scores, and arrays (C, d).
@@ -47,7 +48,7 @@ def sent(
     n, d = rows.shape
     if once:
         return TensorRows(store)
-    needed, free = n * d * store.stored.itemsize, _free(device)
+    needed, free = n * d * store.stored.itemsize, room.free(device)
     own = CHUNKS + ARRAYS * 4 * d * classes() if np.isfinite(free) else 0.0
     if needed + own > free:
         warn(
@@ -78,24 +79,5 @@ def half_of(stored: str, device: Any) -> str | None:
 
 def sent_whole(Z: NDArray[Any], device: Any) -> Rows:
     """Rows that must be on the device all together."""
-    check_room(Z.nbytes, device, "Rows in the coordinates of the curvature", "use a smaller rank")
+    room.check(Z.nbytes, device, "Rows in the coordinates of the curvature", "use a smaller rank")
     return rows_of_tensor(need("torch", "A device").from_numpy(Z).to(device))
-
-
-def check_room(needed: float, device: Any, what: str, instead: str) -> None:
-    """Raise an error if a device has no memory for something that must be there as a whole."""
-    free = _free(device)
-    if needed > free:
-        raise ValueError(
-            f"{what} takes {needed / 1e9:.3g} GB, but {free / 1e9:.3g} GB are free on {device}: "
-            f"{instead}"
-        )
-
-
-def _free(device: Any) -> float:
-    """Bytes of memory; the device of the processor shares that of this machine."""
-    if device.type != "cuda":
-        return np.inf
-    cuda = need("torch", "A tensor").cuda
-    unused = cuda.memory_reserved(device) - cuda.memory_allocated(device)  # kept by torch
-    return float(cuda.mem_get_info(device)[0] + unused)

@@ -26,8 +26,8 @@ from ..rows.base import ProductError
 from ..rows.block import Bad
 from ..rows.classwork import ClassWork
 from ..rows.tensor import Resident, Store, TensorBlock, fastest
+from . import room
 from .examples import Examples, Part, Pass, Sample, Sums
-from .sending import check_room
 
 CHUNK_ROWS = 65536  # enough for a GPU to run at full speed
 CHUNK_BYTES = 2**28  # of a block's rows, or of their output, in the dtype of the computation
@@ -201,7 +201,7 @@ class TensorRows(Rows):
             if X.stride(1) == 1:
                 return X
         itemsize = self.dtype.itemsize if self.changes else self.store.stored.itemsize
-        check_room(
+        room.check(
             n * d * itemsize,
             self.device,
             "A copy of all rows, of which each class visits one after the other,",
@@ -225,7 +225,7 @@ class TensorRows(Rows):
     def matmat(self, B: Any, out: Any = None) -> Any:
         dtype = torch.float64 if self.dtype == np.float64 else torch.float32
         if out is None:
-            check_room(
+            room.check(
                 self.shape[0] * B.shape[1] * self.dtype.itemsize,
                 self.device,
                 f"The product of all rows with {B.shape[1]} columns",

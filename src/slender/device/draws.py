@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .sweep import TensorVisits
+from .visits import TensorVisits
 
 LISTED = 4  # a class that needs more than one in so many of its negatives lists all of them
 MORE, LEAST = 6.0, 8  # standard deviations, and numbers, that are drawn beyond what is expected

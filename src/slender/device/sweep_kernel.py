@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from .softmax_kernel import FUSED, log1p
-from .sweep import SweepData, TensorVisits
+from .visits import SweepData, TensorVisits
 
 PER_WARP = 512  # numbers of a row: 16 registers of a thread for each of v and the rows ahead
 MOST_WARPS = 16

@@ -18,7 +18,7 @@ from ..rows import Rows
 from ..rows.base import compute_dtype
 from ..storage import PathLike
 from .placing import (
-    Answers,
+    Collected,
     check_same_home,
     dispatched,
     host,
@@ -155,9 +155,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         of: Callable[[Any], Any],
         columns: tuple[int, ...],
         dtype: Any,
-    ) -> Answers:
+    ) -> Collected:
         """of(scores) of all rows, block by block, kept where the answers for X belong."""
-        answers = Answers(X, (rows.shape[0], *columns), dtype)
+        answers = Collected(X, (rows.shape[0], *columns), dtype)
         self._each_scores(rows, lambda lo, hi, S: answers.keep(lo, hi, of(S)))
         return answers
 

@@ -122,7 +122,7 @@ def dispatched(X: Any) -> bool:
     return get_config()["array_api_dispatch"] and (is_tensor(X) or is_cupy(X))
 
 
-class Answers:
+class Collected:
     """One answer per row, or several, kept as blocks of them come."""
 
     def __init__(self, X: Any, shape: tuple[int, ...], dtype: Any) -> None:

@@ -5,7 +5,7 @@ blocks.  Where rows are multiplied in half precision, and neither curvature nor 
 the residuals are written in half precision at once; they are in float32 first otherwise.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from .residuals import TINY
 
 LEAST = 1e-37  # a smaller weight has no inverse in float32
 
-if TYPE_CHECKING:
-    from .softmax import SoftmaxPass, SoftmaxSums
 
-
-def add_tensors(p: "SoftmaxPass", sums: "SoftmaxSums", part: Part) -> None:
-    """Add one block to the sums of a pass."""
+def add_tensors(p: Any, sums: Any, part: Part) -> None:
+    """Add one block to the SoftmaxSums of a SoftmaxPass."""
     from ..device.softmax import softmax_residuals  # noqa: PLC0415  (needs torch)
     from ..device.summing import summing_error, summing_of_float64  # noqa: PLC0415
 

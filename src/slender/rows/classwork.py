@@ -1,14 +1,11 @@
 """Work that reads rows for many classes, each independent of all others: `Rows.each_class`."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-
-if TYPE_CHECKING:
-    from .base import Rows
 
 
 class ClassWork(Protocol):
@@ -33,8 +30,8 @@ class ClassWork(Protocol):
     def of_classes(self, lo: int, hi: int) -> "ClassWork":
         """The work for classes lo, ..., hi - 1, with their rows of the same state."""
 
-    def run(self, rows: "Rows") -> None:
-        """Do it here, on all cores."""
+    def run(self, rows: Any) -> None:
+        """Do it here, on all cores, with these `Rows`."""
 
     def run_on_device(self, Z: Array) -> None:
         """Do it where the tensor Z is, which holds all rows."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Array, is_numpy, like, to_numpy
 from ..curvature.metric import At, Fixed, move
-from ..device.sweep import SweepData, TensorVisits, sweep_classes
+from ..device.sweep import sweep_classes
+from ..device.visits import SweepData, TensorVisits
 from ..kernels import kernel
 from ..labels import Labels, sign
 from ..losses import MarginLoss, slope, value
