@@ -20,14 +20,16 @@ where U Uᵀ, which is most of the work, does not depend on lam.
 The other pairs of class c, whose curvature is r_c, are rows of the class and rows of other classes.
 The means of these two groups are far apart compared with Σ, so each group is also a row of U_c: its
 mean, with the group's curvature as h.  This needs no pass.  Pairs that are not doubtful have
-h ≈ |r|, r = w (p - e_y), and sums of r are known from the gradient.  With μ_c the mean of the rows
-of class c, o_c = Σ w (1 - p_y) over these rows, and all sums over pairs that are not doubtful,
+h ≈ |ρ|, where ρ = w (p - e_y) is the residual, and sums of ρ are known from the gradient.  Let μ_c
+be the mean of the rows of class c, and o_c = Σ w (1 - p_y) over these rows.  Then, for the sums
+over the pairs of each group that are not doubtful,
 
-    Σ_own |r| = o_c - Σ_doubtful,own |r|          Σ_own |r| x ≈ μ_c Σ_own |r|
-    Σ_others r = g_c + o_c - Σ_doubtful,others r   Σ_others r x = G_c - Σ_doubtful r x + Σ_own |r| x
+    Σ_own |ρ| = o_c - Σ_doubtful,own |ρ|           Σ_own |ρ| x ≈ μ_c Σ_own |ρ|
+    Σ_others ρ = g_c + o_c - Σ_doubtful,others ρ   Σ_others ρ x = G_c - Σ_doubtful ρ x + Σ_own |ρ| x
 
-(G, g and o of a Point).  The mean m_c of all pairs follows.  Where h is not about |r|, because many
-rows are uncertain or misclassified, m_c is that of a sample, and U_c has doubtful rows only.
+with G, g and o (`own`) of a Point.  The mean m_c of all pairs follows.  Where h is not about |ρ|,
+because many rows are uncertain or misclassified, m_c is that of a sample, and U_c has doubtful rows
+only.
 """
 
 from typing import Any, NamedTuple
@@ -50,7 +52,7 @@ ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful o
 # pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
 DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 128 * 2**20, 64
 CROWD = 4  # times the average is the most that a class may have
-SHARE = 0.9  # h is about |r| if Σ h is more than this share of Σ |r|
+SHARE = 0.9  # h is about |ρ| if Σ h is more than this share of Σ |ρ|
 FEW = 1e-3  # of a class's curvature: a group that holds less has no mean
 
 
@@ -121,14 +123,14 @@ def with_means(
     others = np.maximum(g + o - np.bincount(of, np.maximum(r, 0.0), C), 0.0)
     others[others < FEW * rows.a] = 0.0  # their sum of rows would be rounding
     tiny = float(np.finfo(np.float32).tiny)
-    share = rows.rest / np.maximum(own + others, tiny)  # h / |r|
+    share = rows.rest / np.maximum(own + others, tiny)  # h / |ρ|
     known = np.bincount(of, h, C) + share * (own + others)
     sure = (share > SHARE) | (rows.rest <= FEW * rows.a)
 
     def each(v: NDArray[np.float64]) -> Array:
         return like(v, means, dtype_of(means))[:, None]
 
-    left = point.gradient[:, :-1] - float(point.lam) * point.theta[:, :-1]  # Σ r x of all pairs
+    left = point.gradient[:, :-1] - float(point.lam) * point.theta[:, :-1]  # Σ ρ x of all pairs
     left = left - class_sums(rows, r) + each(own) * means
     theirs = left * each((others > 0.0) / np.maximum(others, tiny))
     centres = class_sums(rows, h) + each(share * own) * means + each(share * others) * theirs
