@@ -14,10 +14,15 @@ objective - minimum <= gap_; the minimum lies in a bracket known independently
 Where the bracket is loose, only what lies above its upper end counts: no verdict rests on a guess.
 """
 
+import multiprocessing
+import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from typing import Annotated, Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import typer
@@ -33,6 +38,7 @@ from . import command
 TOLS = (1e-3, 1e-5)
 PATH = (1e-2, 1.0, 10.0)  # the probe's Cs, in units of the problem's
 PASSES = 20  # of gradient descent
+TOLD = 50  # problems after which the counts are told
 TRACE_PASSES = 40
 UNIT = float(np.finfo(np.float32).eps)
 MISREPORTED, STRICTEST = 1e-6, 1e-5
@@ -240,6 +246,27 @@ def verdicts(seed: int | str, names: list[str]) -> Iterator[Verdict]:
                 yield Verdict(seed, who, problem.what, str(error), *none)
 
 
+def timed(names: list[str], end: float, seed: int | str) -> tuple[list[Verdict], float] | None:
+    """All claims on one problem, and their seconds; None if time is over."""
+    started = time.time()
+    return None if started > end else (list(verdicts(seed, names)), time.time() - started)
+
+
+def over(
+    seeds: list[int | str], work: Callable[[int | str], Any], processes: int
+) -> Iterable[tuple[int | str, Any]]:
+    """(seed, work(seed)), as they come; each process has one thread if there are several."""
+    if processes == 1:
+        yield from ((seed, work(seed)) for seed in seeds)
+        return
+    one = {f"{library}_NUM_THREADS": "1" for library in ("SLENDER", "OPENBLAS", "MKL")}
+    spawned = multiprocessing.get_context("spawn")
+    with patch.dict(os.environ, one), ProcessPoolExecutor(processes, mp_context=spawned) as pool:
+        jobs = {pool.submit(work, seed): seed for seed in seeds}
+        for job in as_completed(jobs):
+            yield jobs[job], job.result()
+
+
 # -- the report ------------------------------------------------------------------------------------
 
 
@@ -281,26 +308,32 @@ def main(
     ),
     fixed: Annotated[bool, typer.Option("--fixed", help="The named problems first.")] = False,
     minutes: Annotated[float, typer.Option(help="No new problem after so many.")] = 60.0,
+    processes: Annotated[int, typer.Option(min=1, help="Problems at a time.")] = 1,
     json_file: command.Json = None,
 ) -> None:
     """Counts of false proofs, wrong objectives and fits that give up, by estimator."""
     names = command.names(estimators, ESTIMATORS, "estimator")
     found: list[Verdict] = []
-    begun, seconds = time.perf_counter(), {}
+    seconds: dict[int | str, float] = {}
     seeds = [*(nasty.FIXED if fixed else ()), *range(seed, seed + count)]
-    for each in seeds:
-        if time.perf_counter() - begun > 60 * minutes:
-            command.say(f"stopped before {each}: {minutes:g} minutes are over")
-            break
-        started = time.perf_counter()
-        found += verdicts(each, names)
-        seconds[each] = time.perf_counter() - started
+    work = partial(timed, names, time.time() + 60 * minutes)
+    for each, made in over(seeds, work, processes):
+        if made is None:
+            continue
+        found += made[0]
+        seconds[each] = made[1]
+        if len(seconds) % TOLD == 0:
+            false = sum(verdict.violated > 0 for verdict in found)
+            command.say(f"{len(seconds)} problems, {len(found)} claims, {false} violated")
+    if len(seconds) < len(seeds):
+        command.say(f"{len(seeds) - len(seconds)} problems left: {minutes:g} minutes are over")
     slow = sorted(seconds, key=lambda each: -seconds[each])[:5]
     shown = ", ".join(f"{each} ({seconds[each]:.0f} s)" for each in slow)
     benchmark = command.Benchmark("nasty", json_file)
     benchmark.tell(
         *report(found),
-        f"{len(seconds)} problems, {sum(seconds.values()):.0f} s; slowest: {shown}",
+        f"{len(seconds)} problems, {len(found)} claims, {sum(seconds.values()):.0f} s; "
+        f"slowest: {shown}",
     )
     verdicts_of = [verdict._asdict() for verdict in found]
     benchmark.save({"verdicts": verdicts_of})

@@ -7,12 +7,9 @@ The limit is that of the address space, so that no allocation can go beyond it, 
 """
 
 import json
-import os
 import resource
 import sys
 from pathlib import Path
-
-os.environ["MALLOC_ARENA_MAX"] = "1"  # glibc reserves 64 MB for each thread that has its own
 
 import numpy as np
 

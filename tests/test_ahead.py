@@ -135,6 +135,22 @@ def test_the_lowest_of_several_errors_is_raised_and_reading_ends(small, monkeypa
     assert sources[2].seen == []
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_a_thread_without_memory_for_its_sums_ends_the_pass(small, monkeypatch, late):
+    """The others waited for ever: for parts that were not read because it had not left its own."""
+    monkeypatch.setattr(threads, "num_threads", lambda: 3)
+    sources = three_files(np.zeros((N, D)))
+    turn = iter(range(3))
+
+    def start():
+        if next(turn) == late:
+            raise MemoryError("no memory for sums")
+
+    with pytest.raises(MemoryError, match="for sums"):
+        map_blocks(ChunkedRows(sources), start, lambda *_: None)
+
+
 def test_a_file_that_cannot_be_read_is_an_error(small, monkeypatch):
     monkeypatch.setattr(threads, "num_threads", lambda: 3)
     sources = three_files(np.zeros((N, D)))

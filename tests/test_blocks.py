@@ -104,6 +104,18 @@ def test_products(pair):
         same(out, 1 + G.T @ X)
 
 
+def test_sums_by_class(pair):
+    block, X = pair
+    w, y = quarters(9, N), np.random.default_rng(2).integers(0, 6, N).astype(np.int32)
+    wanted = (w[:, None] * (y[:, None] == np.arange(6))).T @ X.astype(np.float64)
+    out = np.ones((6, D))
+    block.add_by_class(w, y, out)
+    same(out, 1 + wanted)
+    some = np.zeros((2, D))
+    block.add_by_class(w, y, some, 3)  # only these classes
+    same(some, wanted[3:5])
+
+
 def test_products_with_a_wider_operand_are_wide(pair):
     block, X = pair
     B = quarters(7, D, 4)

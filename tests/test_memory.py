@@ -86,8 +86,11 @@ def fits(
     call = [sys.executable, "-W", "ignore", script, folder, name, settings, str(most),
             "shards" if shards else "", json.dumps(then)]  # fmt: skip
     threads = {"SLENDER_NUM_THREADS": str(THREADS), "OPENBLAS_NUM_THREADS": "1"}
-    env = os.environ | threads
-    return subprocess.run(call, env=env, capture_output=True, text=True, check=False)
+    # glibc reserves 64 MB for each thread that has an arena of its own: how many have is chance.
+    # It reads this before a program begins.
+    env = os.environ | threads | {"MALLOC_ARENA_MAX": "1"}
+    # out of memory is an error, never a thread that waits for ever
+    return subprocess.run(call, env=env, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_every_estimator_is_in_the_table():

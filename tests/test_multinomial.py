@@ -17,6 +17,7 @@ from slender.passes.exponential import exp
 from slender.problem import Multinomial
 from slender.problem.certificate import certify, hopeful
 from slender.problem.intercepts import ClassDiagonal, solve
+from slender.problem.rounding import rounding
 from slender.rows import as_rows, threads
 from slender.solvers import linesearch
 from slender.solvers.secant_pairs import SecantPairs
@@ -63,6 +64,50 @@ def test_one_pass_gives_objective_gradient_and_class_curvature(monkeypatch, form
         np.testing.assert_allclose(problem.theta(W, b), theta, atol=1e-5)
 
 
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("dense", [True, False])
+def test_the_point_at_zero_is_that_of_a_softmax_pass(monkeypatch, form, intercept, shared, dense):
+    monkeypatch.setattr(threads, "CACHE_BYTES", 400)
+    if shared:  # by all threads: one gradient
+        monkeypatch.setattr("slender.data.examples.SUMS_BYTES", 0)
+        monkeypatch.setattr("slender.data.examples.SHARED_BYTES", 1000)
+        monkeypatch.setattr("slender.rows.threads.WORTH_A_PART", 10)
+    if not dense:
+        monkeypatch.setattr("slender.problem.multinomial.DENSE", 2)
+    problem, theta = drawn(2, C=5, intercept=intercept, form=form)[3:]
+    theta[:, :-1] = 0
+    same_point(problem.at_zero(theta, 0.1, second=True), problem.at(theta, 0.1, second=True))
+    assert problem.passes == 2
+
+
+@given(st.integers(0, 10**6), st.floats(0, 300))
+def test_the_point_at_zero_with_wild_intercepts(seed, spread):
+    problem, theta = drawn(seed, n=20, d=3)[3:]
+    theta[:, :-1] = 0
+    theta[:, -1] *= spread
+    same_point(problem.at_zero(theta, 0.1, second=True), problem.at(theta, 0.1, second=True))
+
+
+def same_point(got, want):
+    """Equal, up to the rounding of the second in its dtype; small numbers have all digits."""
+    tol = 2e-6 if got.gradient.dtype == np.float32 else 1e-10  # exp of a hundred
+    assert got.gradient.dtype == want.gradient.dtype
+    np.testing.assert_allclose(got.sums, want.sums, rtol=tol)
+    assert got.objective == pytest.approx(want.objective, rel=tol)
+    np.testing.assert_allclose(
+        got.own, want.own, rtol=tol, atol=1e-80
+    )  # exp(-200) is little enough for a pass
+    size = abs(want.gradient).max()
+    np.testing.assert_allclose(got.gradient, want.gradient, rtol=tol, atol=10 * tol * size)
+    np.testing.assert_allclose(got.g, want.g, atol=tol)
+    assert type(got.A) is type(want.A)
+    np.testing.assert_allclose(got.A.diagonal, want.A.diagonal, rtol=tol, atol=tol)
+    if got.A.complete:
+        np.testing.assert_allclose(got.A.A, want.A.A, atol=tol)
+
+
 def test_no_thread_count_changes_the_objective(monkeypatch):
     _, _, _, problem, theta = drawn(1, n=500)
     monkeypatch.setattr(threads, "CACHE_BYTES", 2000)
@@ -88,6 +133,25 @@ def test_the_certificate_is_never_below_the_truth(seed, log_lam, intercept, far)
         theta[:, -1] -= solve(point.A, point.g)
         point = problem.at(theta, lam, second=True)
         assert certify(problem, point).gap >= point.objective - optimum - 1e-12
+
+
+@given(st.integers(0, 10**6), st.booleans(), st.lists(st.floats(-8, 2), min_size=1, max_size=4))
+def test_rounding_of_the_penalty_is_within_its_bound(seed, intercept, log_lams):
+    """Won rows leave lam W alone; along a path the rounding of earlier lam W stays."""
+    X, y, w, problem, _ = drawn(seed, n=30, d=8, C=3, intercept=intercept, form=np.float32)
+    centres = 8 * np.random.default_rng(seed).standard_normal((3, 8))
+    X = (X + centres[y]).astype(np.float32)
+    problem = Multinomial(Examples(as_rows(X), y, w), 3, intercept)
+    theta = problem.theta(centres.astype(np.float32), np.zeros(3, np.float32))
+    point = problem.at(theta, 10.0 ** log_lams[0], second=True)
+    wide = problem.widened()
+    for log_lam in log_lams[1:]:
+        point = point.at_lam(10.0**log_lam)
+    true = wide.at(theta.astype(np.float64), point.lam)
+    # the two problems are centred at means that differ by rounding
+    moved = np.outer(true.g, wide.mean - problem.mean.astype(np.float64))
+    off = point.gradient[:, :-1] - (true.gradient[:, :-1] + moved)
+    assert np.linalg.norm(off) <= rounding(problem, point).gradient
 
 
 def test_the_certificate_vanishes_at_the_optimum():

@@ -18,9 +18,9 @@ import slender
 from test_benchmarks import run
 
 # Those that once had a false proof or a wrong objective.
-TELLING = (52, 57, 72, 92, 98, 117, 120, 147, 153, 199, 223, 247, 255, 276, 280, 683)
+TELLING = (52, 57, 72, 92, 98, 117, 120, 147, 153, 199, 223, 247, 255, 276, 280, 683, 1118)
 SEEDS = (*range(46), *TELLING)
-FEW = (*range(0, 46, 8), 52, 72, 199, 280)  # for estimators with the same proofs
+FEW = (*range(0, 46, 8), 52, 72, 199, 280, 357, 628, 1079)  # for estimators with the same proofs
 # The larger ones, digits and very_wide, take their reference minutes: `benchmarks.nasty --fixed`.
 NAMED = ["light_class", "blobs"]
 
@@ -172,6 +172,11 @@ def test_the_command(tmp_path):
     assert run(battery.main, *options).exit_code == 0
     whos = {verdict["who"] for verdict in json.loads(file.read_text())["verdicts"]}
     assert whos == {"logistic 0.001", "logistic 1e-05", "gd"}
+    several = (*options[:-1], str(tmp_path / "two.json"), "--processes", "2")
+    assert run(battery.main, *several).exit_code == 0
+    both = [json.loads(made.read_text()) for made in (file, tmp_path / "two.json")]
+    one, two = ({(v["seed"], v["who"]) for v in of["verdicts"]} for of in both)
+    assert one == two
 
 
 # -- the library -----------------------------------------------------------------------------------

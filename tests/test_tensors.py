@@ -19,7 +19,7 @@ from slender.arrays import to_numpy
 from slender.data import examples_of
 from slender.datasets import planted
 from slender.metrics import measure
-from slender.passes import MomentsPass, SoftmaxPass
+from slender.passes import ClassSumsPass, MomentsPass, SoftmaxPass
 from slender.passes.doubts import Wanted
 from slender.problem import Multinomial
 from slender.problem.certificate import certify
@@ -160,6 +160,21 @@ def test_a_softmax_pass_is_that_of_numpy(A, arithmetic):
     assert set(zip(found.doubts.row, found.doubts.of, strict=True)) == set(
         zip(true.doubts.row, true.doubts.of, strict=True)
     )
+
+
+@pytest.mark.parametrize("arithmetic", [None, Halves("float16", 2), Plain(np.dtype(np.float32))])
+@pytest.mark.parametrize("sent", [True, False])
+def test_sums_by_class_are_those_of_numpy(monkeypatch, arithmetic, sent):
+    monkeypatch.setattr("slender.rows.tensor.WIDENED", 5)
+    X, y, rng = made()
+    rows, wide = tensor_rows(X, arithmetic)
+    w, doubt = nasty_weights(len(y), rng), np.linspace(0.1, 1.0, 7)
+    at = ClassSumsPass(doubt if sent else torch.from_numpy(doubt))
+    found = examples_of(rows, y, w).reduce(at)
+    true = examples_of(as_rows(wide), y, w).reduce(ClassSumsPass(doubt))
+    assert isinstance(found.M, np.ndarray) == sent
+    np.testing.assert_allclose(to_numpy(found.M), true.M, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(to_numpy(found.sums), true.sums, rtol=1e-5)
 
 
 def test_a_pass_with_arrays_of_numpy_brings_its_sums_home():

@@ -61,6 +61,7 @@ MIN_SAMPLES, MAX_SAMPLES = 16, 4096
 MAX_RANK = 256  # eigenpairs: on embeddings and pixels more gain no pass, and 64 lose some
 REST = 1e-3  # of a class's curvature: so much at least is not known
 CENTRED = 0.9  # of a class's mean: the only row of its class shall not count for nothing
+LEAST = float(np.finfo(np.float32).tiny)  # of the weight of a class in a sample
 # Of the largest a s: below it a direction is rounding (lam = 0 has no other floor).
 FLOOR = {"f": 1e-7, "d": 1e-18}
 CLASS_BYTES = 128 * 2**20  # of a sample's softmax, kept for A; beyond, A's diagonal has to do
@@ -277,8 +278,9 @@ def _class_centred(X: NDArray[Any], y: NDArray[np.int32], w: NDArray[Any]) -> ND
     order = np.argsort(y, kind="stable")
     starts = np.flatnonzero(np.diff(y[order], prepend=-1))
     sums = np.add.reduceat((X * w[:, None])[order], starts, axis=0)
-    weight = np.add.reduceat(w[order], starts)
-    squares = np.add.reduceat(w[order].astype(np.float64) ** 2, starts)
+    # weights may have underflown in the dtype of the rows: such rows count for nothing
+    weight = np.maximum(np.add.reduceat(w[order], starts), LEAST)
+    squares = np.maximum(np.add.reduceat(w[order].astype(np.float64) ** 2, starts), LEAST**2)
     alike = weight.astype(np.float64) ** 2 / squares  # as many rows of one weight
     count = np.maximum(alike, np.maximum(len(y) * weight, 1.0))  # a weight of two is a row twice
     longer = np.sqrt(count / (count - CENTRED * (2.0 - CENTRED)))
@@ -294,7 +296,8 @@ def _class_centred_there(X: Array, y: Array, w: Array) -> Array:
     C, wide = int(y.max()) + 1, astype(w, np.float64)
     zero = zeros((C,), X, np.float64)
     sums = zeros((C, X.shape[1]), X, dtype_of(X)).index_add_(0, y, X * w[:, None])
-    weight, squares = zero.index_add(0, y, wide), zero.index_add(0, y, wide**2)
+    weight = zero.index_add(0, y, wide).clamp_min(LEAST)
+    squares = zero.index_add(0, y, wide**2).clamp_min(LEAST**2)
     alike = weight**2 / squares
     count = namespace(X).maximum(alike, (len(y) * weight).clamp_min(1.0))
     longer = (count / (count - CENTRED * (2.0 - CENTRED))).sqrt()

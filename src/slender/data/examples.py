@@ -98,6 +98,11 @@ class GradientPass(Pass[Sums]):
 
     n_classes: int
 
+    @property
+    def residual_columns(self) -> int:
+        """The number of columns of the residuals; 0 if the labels determine them."""
+        return self.n_classes
+
     def start(self, d: int, dtype: Any) -> Sums:
         return self.start_part(d, dtype, 1)
 
@@ -107,7 +112,13 @@ class GradientPass(Pass[Sums]):
 
     @abstractmethod
     def residuals(self, sums: Sums, part: Part, out: NDArray[Any]) -> None:
-        """out = the residuals (rows, C); adds to all sums but the gradient."""
+        """out = the residuals (rows, residual_columns); adds to all sums but the gradient."""
+
+    def add_gradient(
+        self, part: Part, residuals: Any, first: int, G: NDArray[Any], scratch: NDArray[Any]
+    ) -> None:
+        """Add a block to G, the rows of the gradient of the classes from `first` on."""
+        part.block.add_product(residuals[:, first : first + len(G)], G, scratch)
 
     @abstractmethod
     def gradient(self, sums: Sums) -> NDArray[Any]:
@@ -118,7 +129,7 @@ class GradientPass(Pass[Sums]):
         """The size of the gradient."""
 
     def row_bytes(self, dtype: Any) -> int:
-        return self.n_classes * int(dtype.itemsize)
+        return self.residual_columns * int(dtype.itemsize)
 
 
 class Sample(NamedTuple):
@@ -180,7 +191,7 @@ class Examples:
 
     def _share(self, p: GradientPass[Sums]) -> Sums:
         """`reduce` with one gradient for all threads."""
-        (n, d), C, dtype = self.rows.shape, p.n_classes, self.rows.dtype
+        (n, d), C, dtype = self.rows.shape, p.residual_columns, self.rows.dtype
         total = p.start(d, dtype)
         step = max(1, SHARED_BYTES // max(self.rows.row_bytes, C * dtype.itemsize))
         R = np.empty((min(step, n), C), dtype)
@@ -204,12 +215,12 @@ class Examples:
         each_part(np.full(n, float(p.n_classes * d)), residuals)
         for _, part in sorted(parts.items()):  # in order: the same sums in every run
             total += part
-        block, G = rows.block(0, n), p.gradient(total)
+        part, G = self._part(lo, lo + n, rows.block(0, n)), p.gradient(total)
         chunk = max(1, SCRATCH_BYTES // (d * dtype.itemsize))
 
         def products(first: int, last: int) -> None:
             scratch = np.empty((min(last - first, chunk), d), dtype)
-            block.add_product(R[:, first:last], G[first:last], scratch)
+            p.add_gradient(part, R, first, G[first:last], scratch)
 
         each_part(np.full(p.n_classes, float(n * d)), products)
         return total

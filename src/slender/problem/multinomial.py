@@ -26,6 +26,7 @@ from ..arrays import (
     column_stack,
     contiguous,
     copy,
+    dtype_of,
     like,
     namespace,
     set_diagonal,
@@ -35,13 +36,14 @@ from ..arrays import (
 )
 from ..data import Examples, Sample
 from ..metrics import measure
-from ..passes import MomentsPass, SoftmaxPass, SoftmaxSums
+from ..passes import ClassSumsPass, MomentsPass, SoftmaxPass
 from ..passes.doubts import Doubts, Wanted
-from ..passes.residuals import LOSS
+from ..passes.residuals import LOSS, LSE
 from ..rows import Block, Rows
 from .intercepts import DENSE, ClassCurvature, ClassDiagonal, ClassMatrix
 
 TRACE_ROUNDING = 32.0  # error of sums of squares over a block's rows, in units in the last place
+CHUNK = 1024  # classes of a gradient computed in float64 at a time
 
 
 class Point(NamedTuple):
@@ -58,14 +60,19 @@ class Point(NamedTuple):
     doubts: Doubts | None = None  # if requested
     unit: float = 0.0  # relative rounding error of the residuals that g adds up
     summing: float = 0.0  # error of the sums in the gradient, relative to Σ r ‖x‖, on a device
+    joining: float = 0.0  # error of ‖∇_W‖ from adding up its terms G, lam W and -g x̄ᵀ
 
     def at_lam(self, lam: float) -> "Point":
-        """The same theta with another penalty: needs no pass, since only the penalty changes."""
+        """The same theta with another penalty: needs no pass, since only the penalty changes.
+
+        The rounding of lam W at the old lam stays, which may be large beside the new lam W.
+        """
         W, change = self.theta[:, :-1], lam - self.lam
         gradient = copy(self.gradient)
         gradient[:, :-1] += float(change) * W
         objective = self.objective + 0.5 * change * sq_norm(W)
-        return self._replace(lam=lam, objective=objective, gradient=gradient)
+        joining = self.joining + _joining(gradient, abs(change) * np.sqrt(sq_norm(W)))
+        return self._replace(lam=lam, objective=objective, gradient=gradient, joining=joining)
 
 
 class Multinomial:
@@ -203,10 +210,46 @@ class Multinomial:
             gradient[:, :-1] -= g[:, None] * self.mean
             gradient[:, -1] = g
         figures = to_numpy(sums.sums)
-        objective = float(figures[LOSS] + 0.5 * lam * sq_norm(W))
-        A = self._classes(sums) if second else None
+        square = sq_norm(W)
+        objective = float(figures[LOSS] + 0.5 * lam * square)
+        A = _classes(sums.a, sums.pp) if second else None
         at = theta, lam, objective, gradient, sums.g, sums.own, figures
-        return Point(*at, A, sums.doubts, sums.unit, sums.summing)
+        joining = _joining(gradient, lam * np.sqrt(square), self._shift(sums.g))
+        return Point(*at, A, sums.doubts, sums.unit, sums.summing, joining)
+
+    def at_zero(self, theta: Array, lam: float, second: bool = False) -> Point:
+        """`at` for a theta with W = 0: one reading of the rows, without a product."""
+        p, doubt, loss, b = _of_intercepts(theta[:, -1])
+        weight, total = self.class_weight, self.total
+        sums = self.examples.reduce(ClassSumsPass(like(doubt, theta, np.float64)))
+        figures = to_numpy(sums.sums)
+        figures[LOSS], figures[LSE] = weight @ loss, weight @ (loss + b)
+
+        def there(values: NDArray[np.float64]) -> Array:
+            return like(values, theta, np.float64)
+
+        M, p_there, g = sums.M, there(p), there(total * p - weight)
+        everything = M.sum(0)
+        gradient = zeros(theta.shape, theta, self.rows.dtype)
+        for lo in range(0, self.n_classes, CHUNK):
+            some = slice(lo, lo + CHUNK)
+            G = p_there[some, None] * everything - M[some]
+            if self.intercept:
+                G -= g[some, None] * astype(self.mean, np.float64)
+            gradient[some, :-1] = astype(G, self.rows.dtype)
+        if self.intercept:
+            gradient[:, -1] = astype(g, self.rows.dtype)
+        A = None
+        if second:
+            dense = self.n_classes <= DENSE
+            pp = total * np.outer(p, p) if dense else np.empty((0, 0))
+            A = _classes(there(total * p * doubt), there(pp))
+        at = theta, lam, float(figures[LOSS]), gradient, g, there(weight * doubt), figures
+        return Point(*at, A, joining=_joining(gradient, self._shift(g)))
+
+    def _shift(self, g: Array) -> float:
+        """‖g x̄ᵀ‖, which centring subtracts from the gradient."""
+        return float(np.sqrt(sq_norm(g[:, None]) * sq_norm(self.mean[:, None])))
 
     def class_means(self, point: Point) -> Array:
         """(C, d) the means of the rows of each class, centred, from a point with W = 0.
@@ -226,7 +269,7 @@ class Multinomial:
         """g and A, or its diagonal: half a pass, since the product for the gradient is omitted."""
         theta = self.rows.rounded(theta)
         sums = self.examples.reduce(self._pass(theta, second=True, gradient=False))
-        return sums.g, self._classes(sums)
+        return sums.g, _classes(sums.a, sums.pp)
 
     def _pass(
         self,
@@ -241,9 +284,38 @@ class Multinomial:
             A = "matrix" if self.n_classes <= DENSE else "diagonal"
         return SoftmaxPass(contiguous(W.T), astype(b, self.rows.dtype), A, wanted, gradient)
 
-    def _classes(self, sums: SoftmaxSums) -> ClassCurvature:
-        if not len(sums.pp):
-            return ClassDiagonal(sums.a)
-        A = -sums.pp
-        set_diagonal(A, sums.a)  # Σ w p - Σ w p², without cancellation
-        return ClassMatrix(A)
+
+def _joining(gradient: Array, *terms: float) -> float:
+    """A bound on the rounding errors of terms with these norms that were added to a gradient.
+
+    Half a unit in the last place for each factor of a term, for their product, which may underflow,
+    and for each sum.
+    """
+    W_part = gradient[:, :-1]
+    info = np.finfo(dtype_of(gradient))
+    size = len(terms) * np.sqrt(sq_norm(W_part)) + 4.0 * sum(terms)
+    return float(0.5 * info.eps * size + info.tiny * np.sqrt(float(np.prod(W_part.shape))))
+
+
+def _classes(a: Array, pp: Array) -> ClassCurvature:
+    """A from Σ w p (1 - p) and Σ w p pᵀ, or its diagonal if the latter was not computed."""
+    if not len(pp):
+        return ClassDiagonal(a)
+    A = -pp
+    set_diagonal(A, a)  # Σ w p - Σ w p², without cancellation
+    return ClassMatrix(A)
+
+
+def _of_intercepts(there: Array) -> tuple[NDArray[np.float64], ...]:
+    """p, 1 - p and -ln p of the softmax of b, and b, in float64 on this machine.
+
+    Only the largest p can be close to 1: there 1 - p is the sum of the others.
+    """
+    b = to_numpy(there).astype(np.float64)
+    top = int(np.argmax(b))
+    e = np.exp(b - b[top])
+    others = np.delete(e, top).sum()
+    p = e / (1.0 + others)
+    doubt = 1.0 - p
+    doubt[top] = others / (1.0 + others)
+    return p, doubt, np.log1p(others) - (b - b[top]), b

@@ -11,11 +11,12 @@ Errors of different rows are independent except for a mean that does not average
 errors of exp and log favour one sign), so that sums over rows are off by at most
 
     objective   SIGMAS loss sqrt Σ r² + bias Σ r
-    gradient    SIGMAS share sqrt Σ 2 r² ‖x‖² + (bias + SUMS eps) Σ r ‖x‖
+    gradient    SIGMAS share sqrt Σ 2 r² ‖x‖² + (bias + SUMS eps) Σ r ‖x‖ + joining
     g_c         SIGMAS share sqrt(w_max Σ |R_c|) + bias Σ |R_c|                  R = w (p - e_y)
 
-since ‖p - e_y‖² <= 2 (1 - p_y)².  float64 errors cannot be measured with a wider dtype: scores are
-taken to be off by sqrt(d) units (Higham and Mary 2019).
+since ‖p - e_y‖² <= 2 (1 - p_y)².  `joining` is due to the addition of lam W and -g x̄ᵀ to G, and
+matters where rows are won and lam W is nearly all of the gradient.  float64 errors cannot be
+measured with a wider dtype: scores are taken to be off by sqrt(d) units (Higham and Mary 2019).
 
 On a device.  Products of halves (rows/arithmetic.py) are exact for the weights of the point, which
 are rounded before the pass.  Their residuals are rounded once more before they multiply the rows:
@@ -71,7 +72,10 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
     """The bounds at a point."""
     W, b = problem.model(point.theta)
     if problem.rows.dtype == np.float64:
-        return in_sums(problem, point, shares_of_float64(problem, W, b))
+        off = shares_of_float64(problem, W, b)
+        if not np.isfinite(off.loss):
+            return _of_scores(problem, point, _score_error(problem, W, b))
+        return in_sums(problem, point, off)
     index = probed(problem)
     if problem.probes is None:
         problem.probes = problem.rows.gather(index)
@@ -93,7 +97,7 @@ def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
     lost = float(dtype.tiny) * problem.moments.reach  # to underflow
     product, heaviest = problem.rows.product_error(), float(problem.w.max())
     turned = SIGMAS * (off.share + product.unit) * np.sqrt(2.0 * s[RR_X])
-    turned += (off.bias + SUMS * dtype.eps + point.summing) * s[R_X]
+    turned += (off.bias + SUMS * dtype.eps + point.summing) * s[R_X] + point.joining
     lost += product.underflow * heaviest * problem.moments.reach
     of_g = product.underflow * heaviest * len(problem.y) if point.unit else 0.0
     return Rounding(
@@ -131,12 +135,27 @@ def measured(scores: Array, true: NDArray[np.float64], y: NDArray[np.int32]) -> 
 
 
 def shares_of_float64(problem: Multinomial, W: Array, b: Array) -> Shares:
-    eps = float(np.finfo(np.float64).eps)
-    longest = float(np.sqrt(float(row_dots(W, W).max()))) * problem.moments.longest
-    score = eps * (np.sqrt(W.shape[1]) * longest + float(abs(b).max()))
+    eps, score = float(np.finfo(np.float64).eps), _score_error(problem, W, b)
     if not score < FIRST_ORDER:
         return Shares(np.inf, np.inf, np.inf)
     return Shares(2.0 * score + SOFTMAX * eps, 2.0 * score + SOFTMAX * eps, SOFTMAX * eps)
+
+
+def _score_error(problem: Multinomial, W: Array, b: Array) -> float:
+    """By how much a score in float64 may be off."""
+    longest = float(np.sqrt(float(row_dots(W, W).max()))) * problem.moments.longest
+    size = np.sqrt(W.shape[1]) * longest + float(abs(b).max())
+    return float(np.finfo(np.float64).eps * size)
+
+
+def _of_scores(problem: Multinomial, point: Point, score: float) -> Rounding:
+    """If scores are off by more than first order allows: only the objective is known.
+
+    A loss changes by at most twice the largest change of a score.
+    """
+    nothing = np.full(problem.n_classes, np.inf)
+    sums = SOFTMAX * float(np.finfo(np.float64).eps) * point.objective
+    return Rounding(2.0 * score * problem.total + sums, np.inf, nothing)
 
 
 def _softmax(

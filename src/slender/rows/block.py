@@ -3,6 +3,7 @@
     X @ B, G @ X               products, new arrays
     X.product(B, out)          out = X B, in existing memory
     X.add_product(G, out, scratch)    out += Gᵀ X, likewise
+    X.add_by_class(w, y, out)  out[y_i] += w_i x_i, in float64
     X.row_squares(), X.column_squares()
     X.times_rows(factor)       row i times factor[i]
     X.scaled(scale)            column j times scale[j]
@@ -21,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .kernel import KernelRows
+from .kernel import KernelRows, add_rows
 
 Bad = tuple[int, int, float]  # row, column, value
 
@@ -60,6 +61,12 @@ class Block(ABC):
     def add_product(self, G: NDArray[Any], out: NDArray[Any], scratch: NDArray[Any]) -> None:
         """out += Gᵀ X; `scratch` has the shape of some rows of out, and may be overwritten."""
         out += G.T @ self
+
+    def add_by_class(
+        self, w: NDArray[np.float64], y: NDArray[Any], out: NDArray[np.float64], first: int = 0
+    ) -> None:
+        """out[y_i - first] += w_i x_i, for the rows whose class is one of those of `out`."""
+        add_rows(self.kernel_rows(), w, y, first, out)
 
     @abstractmethod
     def row_squares(self) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .base import Rows
 from .block import Bad, Block
 from .dense import DenseBlock
-from .kernel import Dense, KernelRows, Quantised
+from .kernel import Dense, KernelRows, Quantised, add_rows
 from .lookup import accumulate, decode, look_up, multiply, squares
 from .paged import PagedRows
 
@@ -53,6 +53,13 @@ class CodeBlock(Block):
             summands = summands * self.factor[:, None]
         accumulate(self.codes, self._codebooks(summands), summands, out)
         return out.reshape(*G.shape[:-1], self.shape[1])
+
+    def add_by_class(
+        self, w: NDArray[np.float64], y: NDArray[Any], out: NDArray[np.float64], first: int = 0
+    ) -> None:
+        if self.factor is not None:
+            w = w * self.factor
+        add_rows(Quantised(self.codes, self.codebooks), w, y, first, out)
 
     def __getitem__(self, rows: slice) -> "CodeBlock":
         factor = None if self.factor is None else self.factor[rows]

@@ -12,6 +12,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from ..overloads import method_of
 
 
@@ -178,3 +179,12 @@ def _axpy(X, a, i, w):  # type: ignore[no-untyped-def]
 def _axpy_scaled(X, a, i, D, w):  # type: ignore[no-untyped-def]
     method = method_of(X, "axpy_scaled")
     return lambda X, a, i, D, w: method(X, a, i, D, w)
+
+
+@kernel()
+def add_rows(X, w, y, first, out):  # type: ignore[no-untyped-def]
+    """out[y_i - first] += w_i x_i, where out has such a row."""
+    for i in range(len(w)):
+        c = y[i] - first
+        if 0 <= c < len(out):
+            axpy(X, w[i], i, out[c])

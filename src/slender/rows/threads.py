@@ -74,11 +74,12 @@ def map_blocks(
     errors: list[tuple[int, Exception]] = []
     given_up = threading.Event()
 
-    def target(worker: int) -> Mine:
-        mine = start()
-        for k, portion in enumerate(portions):
-            lo = portion[0][0]
-            try:
+    def target(worker: int) -> Mine | None:
+        lo = 0
+        try:
+            mine = start()
+            for k, portion in enumerate(portions):
+                lo = portion[0][0]
                 part = parts.enter(k)
                 if part is None:
                     return mine
@@ -87,11 +88,11 @@ def map_blocks(
                     if given_up.is_set() or any(lo > bad for bad, _ in errors):
                         return mine
                     work(mine, lo, hi, part.block(lo - portion[0][0], hi - portion[0][0]))
-            except Exception as error:
-                errors.append((lo, error))
-                parts.stop()  # what was read until now has all rows before this one
-                return mine
-            parts.leave(k)
+                parts.leave(k)
+        except Exception as error:  # also of `start`: the others must not wait for this thread
+            errors.append((lo, error))
+            parts.stop()  # what was read until now has all rows before this one
+            return None
         return mine
 
     cuts = [(portion[0][0], portion[-1][1]) for portion in portions]
@@ -108,7 +109,7 @@ def map_blocks(
     rows.release()
     if errors:
         raise min(errors, key=lambda entry: entry[0])[1]
-    return results
+    return results  # type: ignore[return-value]  # None only beside an error
 
 
 def _spans(rows: HasBlocks, most: int) -> tuple[int, list[Cut]]:

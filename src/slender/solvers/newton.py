@@ -220,7 +220,8 @@ class Newton(Solver[NewtonState]):
         theta = problem.theta(*self.model(state))
         state.sample.move_to(theta)
         rise = self._rise(state, theta - point.theta)
-        if hurry or rise <= LITTLE * state.gap:
+        # the objective beside the gap, which is infinite if nothing is known of the scores
+        if hurry or rise <= LITTLE * min(state.gap, state.objective):
             state.point = point._replace(theta=theta, objective=point.objective + rise)
             state.proved += rise
             return

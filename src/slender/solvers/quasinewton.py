@@ -89,10 +89,11 @@ def begin(
 ) -> None:
     """Evaluate theta and start there: one pass."""
     state.sample.move_to(theta)
-    point = problem.at(theta, lam, second)
     if bool(theta[:, :-1].any()):  # it comes from a fit: doubtful rows found soon will stay so
+        point = problem.at(theta, lam, second)
         state.age = REFRESH - SOONER
     else:
+        point = problem.at_zero(theta, lam, second)
         curvature(problem, state).means = problem.class_means(point)
     enter(state, point)
 
