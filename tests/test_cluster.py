@@ -1,5 +1,6 @@
 """Fits on a Dask cluster: the same results as here, whatever happens to its workers."""
 
+import gc
 import json
 import pickle
 import time
@@ -23,7 +24,7 @@ from slender import (
     on_workers,
     open_rows,
 )
-from slender.data import examples_of
+from slender.data import examples_of, fleet
 from slender.data.shards import joined
 from slender.datasets import planted
 from slender.labels import ClassIndex, Indicator
@@ -343,8 +344,20 @@ def test_files_are_read_by_the_workers(client, data, tmp_path):
 
 
 @pytest.mark.parametrize("model", [LogisticClassifier(random_state=0), SLNDClassifier()], ids=str)
-def test_memory_of_the_workers_is_freed(client, rows, model):
-    clone(model).fit(*rows)
+@pytest.mark.parametrize("tick", [1.0, 1e-3])
+def test_memory_of_the_workers_is_freed(client, rows, model, tick, monkeypatch):
+    """At once, also where a pass takes longer than the time between two looks at who answered."""
+    monkeypatch.setattr(fleet, "TICK", tick)
+    gc.collect()
+    gc.disable()
+    try:
+        clone(model).fit(*rows)
+        expect_nothing_held(client)
+    finally:
+        gc.enable()
+
+
+def expect_nothing_held(client):
     for _ in range(50):
         held = client.run(lambda dask_worker: [k for k in dask_worker.data if "slender" in str(k)])
         if not any(held.values()):

@@ -20,8 +20,6 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import TimeoutError as WaitedTooLong
-from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -205,9 +203,8 @@ class Fleet:
         many = len(homes) > FEW
         where = {"workers": homes if many else homes[:1], "broadcast": many, "hash": False}
         try:
-            limit = max(PATIENCE, SLOWER * max(self.longest.values(), default=0.0))
             (message,) = self.client.sync(
-                self.client._scatter, [common], **where, callback_timeout=limit
+                self.client._scatter, [common], **where, callback_timeout=self._patience()
             )
         except self.scheduler.faults(
             OSError, KeyError
@@ -237,22 +234,26 @@ class Fleet:
         `usual` are the seconds that it took before.
         """
         answered: set[str] = set()
-        while True:
-            try:
-                return future.result(timeout=TICK)
-            except self.scheduler.faults() as fault:
-                own = self.scheduler.own_error(future)
-                if own is not None:  # to ask again would not help
-                    raise ClusterError(f"a worker failed: {type(own).__name__}: {own}") from own
-                self.scheduler.check()
-                if not isinstance(fault, WaitedTooLong):
-                    raise _Again(f"{type(fault).__name__}: {fault}") from fault
+        while not self.scheduler.finished(future, TICK):
+            self.scheduler.check()
             now = time.perf_counter() - started
             pending = [home for home, answer in answers.items() if answer.status == "pending"]
             if len(answers) - len(pending) > len(answered):
                 answered = answers.keys() - set(pending)
                 usual = max(usual, now)  # of those who have answered
             self._check_hung(now, usual, pending, list(answers))
+        try:
+            return future.result(timeout=self._patience())
+        except self.scheduler.faults() as fault:
+            own = self.scheduler.own_error(future)
+            if own is not None:  # to ask again would not help
+                raise ClusterError(f"a worker failed: {type(own).__name__}: {own}") from own
+            self.scheduler.check()
+            raise _Again(f"{type(fault).__name__}: {fault}") from fault
+
+    def _patience(self) -> float:
+        """Seconds that a value may be on its way."""
+        return max(PATIENCE, SLOWER * max(self.longest.values(), default=0.0))
 
     def _check_hung(self, now: float, usual: float, pending: list[str], homes: list[str]) -> None:
         """Drop workers that take much longer than the others, or than before, or say nothing."""
@@ -308,8 +309,7 @@ class Fleet:
     def _wait_for_shards(self) -> None:
         started, answered, usual = time.perf_counter(), set[str](), 0.0
         while pending := [k for k, shard in enumerate(self.shards) if shard.status == "pending"]:
-            with suppress(*self.scheduler.faults()):  # its status says so
-                self.shards[pending[0]].exception(timeout=TICK)
+            self.scheduler.finished(self.shards[pending[0]], TICK)
             self.scheduler.check()
             now = time.perf_counter() - started
             late = sorted({self.homes[k] for k in pending})

@@ -5,8 +5,9 @@ started again by whoever watches over it; the client then connects to it by itse
 was asked in between has failed.
 """
 
+import asyncio
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from concurrent.futures import TimeoutError as WaitedTooLong
 from contextlib import suppress
 from typing import Any
@@ -55,6 +56,22 @@ class Scheduler:
         error: BaseException | None = future.exception() if future.status == "error" else None
         lost = need("distributed", "A cluster").scheduler.KilledWorker
         return None if isinstance(error, (lost, CancelledError)) else error
+
+    def finished(self, future: Any, seconds: float) -> bool:
+        """Has it finished or failed, at the latest after so many seconds?
+
+        Not asked by a timeout of Dask's: the frames of its error refer to each other, and so to the
+        future, whose value a worker would keep until Python next looks for such cycles.
+        """
+        waiting = future._state.wait()
+        try:
+            ended = asyncio.run_coroutine_threadsafe(waiting, self.client.loop.asyncio_loop)
+        except RuntimeError:  # the client was closed
+            waiting.close()
+            return False
+        wait([ended], timeout=seconds)
+        ended.cancel()
+        return bool(future.done())
 
     def check(self) -> None:
         """Give a scheduler that is away some time to come back."""
