@@ -216,17 +216,19 @@ def test_a_scheduler_that_stays_away(processes, data):
 
 
 @pytest.mark.slow
-def test_the_command_waits_for_a_scheduler_as_long_as_the_guide_says(data, tmp_path):
+def test_the_command_waits_for_a_scheduler(data, tmp_path):
     np.save(tmp_path / "X.npy", data.X_train)
     np.save(tmp_path / "y.npy", data.y_train)
     log = tmp_path / "log.jsonl"
     words = "fit X.npy y.npy --method gd --passes 400 --out model --log log.jsonl -q --cluster"
 
-    def lose_scheduler(processes):
-        """In the middle of a fit; what its command says then."""
+    def lose_scheduler(processes, seconds):
+        """In the middle of a fit that waits so long for it; what its command says then."""
         log.unlink(missing_ok=True)
+        *python, program = SLENDER
+        wait = f"import slender.data.scheduler as scheduler; scheduler.RETURN = {seconds}"
         running = subprocess.Popen(
-            [*SLENDER, *words.split(), processes.address],
+            [*python, f"{wait}; {program}", *words.split(), processes.address],
             cwd=tmp_path,
             stderr=subprocess.PIPE,
             text=True,
@@ -240,10 +242,10 @@ def test_the_command_waits_for_a_scheduler_as_long_as_the_guide_says(data, tmp_p
     with watched(1) as processes:
         processes.pause = 8.0  # longer than the time for a first answer
         before = processes.scheduler
-        assert lose_scheduler(processes) == (0, "")
+        assert lose_scheduler(processes, scheduler.RETURN) == (0, "")
         assert processes.scheduler != before
         processes.stop()
-        code, said = lose_scheduler(processes)
+        code, said = lose_scheduler(processes, 3.0)
     assert code == 1
     assert said.count("\n") == 1, said
     assert "is gone: start it again, then give the same command once more" in said
