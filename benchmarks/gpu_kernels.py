@@ -97,13 +97,13 @@ def softmax_verdict(m: int, C: int, half: Any, pieces: int, device: str) -> Verd
     S, b, y, w = scores(m, C, device)
     out = [torch.empty_like(S, dtype=half) for _ in range(pieces)] or None
     true = S.double()
-    loss_, doubt_ = softmax.twin(true, b.double(), y, w.double())
+    loss_, doubt_, *_ = softmax.twin(true, b.double(), y, w.double())
     unit = softmax.half_unit(out)
     rounding = HALVES[half] ** pieces if out else 0.0
 
     def error(work: Callable[..., Any]) -> float:
         R = S.clone()
-        loss, doubt = work(R, b, y, w, out)
+        loss, doubt, *_ = work(R, b, y, w, out)
         if out:
             R = sum(piece.double() / unit**k for k, piece in enumerate(out))
         size = w.double() if out else true.abs().amax(1)  # halves have few small numbers

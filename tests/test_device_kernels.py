@@ -35,7 +35,7 @@ def on_arrays(S, b, y, w, halves=None, pieces=0, padding=0, factor=None):
         out = [
             torch.full((m, C + padding), -7.0, dtype=getattr(torch, halves)) for _ in range(pieces)
         ]
-    loss, doubt = softmax_residuals(
+    loss, doubt, *_ = softmax_residuals(
         wide[:, :C],
         *given,
         [piece[:, :C] for piece in out] if out else None,
@@ -148,6 +148,66 @@ def test_a_doubt_of_1e_30_keeps_its_digits(call):
                 assert abs(found - exact) <= tolerance * abs(exact)
 
 
+def sums_of(S, b, y, w, bend):
+    """Scores of the own classes, and the sums of columns."""
+    found = softmax_residuals(*(torch.from_numpy(a) for a in (S.copy(), b, y, w)), bend=bend)
+    return [None if each is None else each.numpy() for each in found[2:]]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("bend", [False, True])
+def test_sums_of_columns(call, name, bend):
+    S, b, y, w = CASES[name]()
+    score, g, own, a = call(sums_of, S, b, y, w, bend)
+    _, doubt, R = truth(S, b, y, w)
+    np.testing.assert_array_equal(score, (S + b)[np.arange(len(y)), y])
+    size = np.abs(R).sum(axis=0)
+    # every residual is rounded once, and their sum is not
+    np.testing.assert_array_less(np.abs(g - R.sum(axis=0)), 1e-6 * size + 1e-35 * (1 + w.sum()))
+    true = np.bincount(y, w * doubt, S.shape[1])
+    np.testing.assert_allclose(own, true, rtol=1e-5, atol=1e-35)
+    assert (a is None) == (not bend)
+    if bend:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = np.where(w[:, None] > 0, np.abs(R) / w[:, None], 0.0)
+        h = (w[:, None] * p * (1 - p)).sum(axis=0)
+        np.testing.assert_array_less(np.abs(a - h), 1e-5 * size + 1e-35 * (1 + w.sum()))
+
+
+def pairs_of(R, w, sizes, scale, least, first, room, halves):
+    from slender.device.picking import pick
+
+    R, w, sizes, scale = (torch.from_numpy(a) for a in (R, w, sizes, scale))
+    R = R.half() if halves else R
+    return [each.numpy() for each in pick(R, w, sizes, scale, torch.tensor(least), first, room)]
+
+
+@pytest.mark.parametrize(("m", "C"), [(50, 7), (6, 3000), (9, 2048), (3, 1)])
+@pytest.mark.parametrize("halves", [False, True])
+def test_pairs_above_a_score_are_picked(call, m, C, halves):
+    rng = np.random.default_rng(0)
+    w, sizes = rng.uniform(0.5, 1.0, m), rng.uniform(0.5, 2.0, m)
+    R = 0.99 * w[:, None] * rng.uniform(-1, 1, (m, C)) ** 5
+    scale = rng.uniform(0.5, 2.0, C)
+    R, w, sizes, scale = (of.astype(np.float32) for of in (R, w, sizes, scale))
+    R = R.astype(np.float16).astype(np.float32)
+    h = np.abs(R) * (1 - np.abs(R) / w[:, None])
+    value = h * sizes[:, None] ** 2 * scale
+    for share in (0.0, 0.5, 0.99):
+        least = np.float32(np.quantile(value, share))
+        wanted = np.flatnonzero(value > least * (1 + 1e-6))
+        score, place, r, of = call(pairs_of, R, w, sizes, scale, least, 5, m * C, halves)
+        there = score > 0
+        at = place[there] - 5 * C
+        assert set(wanted) <= set(at)
+        assert len(set(at)) == len(at) <= len(wanted) + 1
+        np.testing.assert_allclose(score[there], value.ravel()[at], rtol=1e-5)
+        np.testing.assert_array_equal(r[there], R.ravel()[at])
+        np.testing.assert_allclose(of[there], h.ravel()[at], rtol=1e-5, atol=1e-7)
+        few = call(pairs_of, R, w, sizes, scale, least, 0, 1 + len(wanted) // 2, halves)[0]
+        assert len(few) == 1 + len(wanted) // 2  # no more than there is room for
+
+
 @pytest.mark.parametrize("halves", HALVES)
 @pytest.mark.parametrize("C", [37, 9000])
 def test_pieces(call, halves, C):
@@ -249,17 +309,29 @@ def test_the_softmax_compiles(pieces):
     from slender.device import softmax_kernel
 
     half = "*fp16" if pieces else "*fp32"
-    of = {"y": "*i64", "hi": half, "mid": half, "lo": half}
+    of = {"y": "*i64", "hi": half, "mid": half, "lo": half, "sums": "*fp64"}
     sizes = dict.fromkeys(["stride", "out_stride", "C", "m"], "i32")
-    fixed = {"ALIGN": 8, "PIECES": pieces, "UNIT": 2048.0}
+    fixed = {"ALIGN": 8, "PIECES": pieces, "UNIT": 2048.0, "BEND": bool(pieces), "STAGES": 3}
     for kernel, shape in (
-        (softmax_kernel.rows_kernel, {"ROWS": 1, "WIDTH": 1024}),
-        (softmax_kernel.rows_kernel, {"ROWS": 1024, "WIDTH": 1}),
-        (softmax_kernel.rows_kernel, {"ROWS": 64, "WIDTH": 16}),
-        (softmax_kernel.long_row_kernel, {"WIDTH": 4096, "BLOCKS": 4}),
+        (softmax_kernel.rows_kernel, {"ROWS": 1, "WIDTH": 1024, **fixed}),
+        (softmax_kernel.rows_kernel, {"ROWS": 1024, "WIDTH": 1, **fixed}),
+        (softmax_kernel.rows_kernel, {"ROWS": 64, "WIDTH": 16, **fixed}),
+        (softmax_kernel.columns_kernel, {"WIDTH": 1024, **fixed}),
+        (softmax_kernel.normalise_kernel, {"WIDTH": 4096, "BLOCKS": 4, "ALIGN": 8}),
     ):
+        assert compiled(kernel, lambda name: {**of, **sizes}.get(name, "*fp32"), shape, 4)
+
+
+@pytest.mark.usefixtures("_compiler")
+@pytest.mark.parametrize("half", ["*fp16", "*bf16", "*fp32"])
+def test_picking_compiles(half):
+    from slender.device import picking_kernel
+
+    of = {"R": half, "place": "*i64", "count": "*i32"}
+    sizes = dict.fromkeys(["stride", "C", "m", "tiles", "first", "room"], "i32")
+    for shape in ({"BLOCKS": 1, "ROWS": 2, "WIDTH": 1024}, {"BLOCKS": 9, "ROWS": 1, "WIDTH": 2048}):
         assert compiled(
-            kernel, lambda name: {**of, **sizes}.get(name, "*fp32"), {**fixed, **shape}, 4
+            picking_kernel.pick_kernel, lambda name: {**of, **sizes}.get(name, "*fp32"), shape, 4
         )
 
 

@@ -46,6 +46,7 @@ from ..losses import exp_of_rows
 from ..problem import Multinomial
 from ..problem.intercepts import (
     DENSE,
+    LOOSELY,
     ClassCurvature,
     ClassDiagonal,
     ClassMatrix,
@@ -68,7 +69,6 @@ CLASS_BYTES = 128 * 2**20  # of a sample's softmax, kept for A; beyond, A's diag
 # At so many classes half of the sample does, and so on, since each row costs C exponentials; but a
 # SHARE of all rows is looked at anyway, which costs less than that share of a pass.
 MANY_CLASSES, SHARE = 2500, 1 / 16
-LOOSELY = 1e-3  # A⁺ g to this residual: a preconditioner need not be exact
 PRODUCTS = 50  # with A, at most, for one A⁺ g
 
 

@@ -16,6 +16,7 @@ they have computed together.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -87,6 +88,9 @@ class Pass(ABC, Generic[Sums]):
     @abstractmethod
     def add(self, sums: Sums, part: Part) -> None:
         """Add one block, while it is in the cache of a core."""
+
+    def finish(self, sums: Sums) -> None:
+        """Called on a device, once all blocks are added."""
 
     def row_bytes(self, dtype: Any) -> int:
         """The size of the output per row."""
@@ -243,15 +247,20 @@ class Examples:
         """(n,) ‖x_i‖, once a pass has computed them."""
         return self.columns["sizes"]
 
+    @cached_property
+    def active(self) -> NDArray[np.intp]:
+        """The rows of positive weight."""
+        return np.flatnonzero(self.w)
+
     @property
     def n_active(self) -> int:
-        """The number of rows of positive weight."""
-        return int(np.count_nonzero(self.w))
+        return len(self.active)
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
         """m rows of positive weight, drawn without replacement."""
-        active = np.flatnonzero(self.w)
-        index = np.sort(rng.choice(active, m, replace=False))  # in order: faster for memory maps
+        index = np.sort(
+            rng.choice(self.active, m, replace=False)
+        )  # in order: faster for memory maps
         w = self.w[index]
         return Sample(self.rows.dense(index), self.y[index], w * (self.w.sum() / w.sum()))
 

@@ -11,6 +11,7 @@ solver whose small algebra is on the host (rank-one descent): they are sent, and
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -258,6 +259,11 @@ class TensorExamples(Examples):
             "w": torch.as_tensor(self.w, dtype=torch.float64, device=device),
         }
 
+    @cached_property
+    def scale(self) -> float:
+        """A power of two near 1 / max w."""
+        return float(np.ldexp(1.0, 1 - int(np.frexp(self.w.max(initial=0.0))[1])))
+
     def reduce(self, p: Pass[Sums]) -> Sums:
         """The sums of a pass over all examples."""
         self.read.passes += p.readings
@@ -267,16 +273,20 @@ class TensorExamples(Examples):
             self.columns["sizes"] = self._empty(n)
         elif p.needs_sizes and "sizes" not in self.columns:
             self.columns["sizes"] = rows.sqnorms().sqrt()
+        if p.needs_sizes and "scaled" not in self.columns:  # halves have few small numbers
+            self.columns["scaled"] = (self.there["w"] * self.scale).to(self._empty(0).dtype)
         there, visiting = _sent(p, self._empty(0))
         sums: Any = there.start(d, dtype)
         measured = self._measured() if p.measures_sums and dtype != np.float64 else -1
         for lo, hi, block in rows.chunks(p.row_bytes(dtype)):
-            columns = {name: column[lo:hi] for name, column in self.columns.items()}
+            columns: dict[str, Any] = {name: of[lo:hi] for name, of in self.columns.items()}
+            columns["scale"] = self.scale
             if lo <= measured < hi:
                 columns["probes"] = self._probes(lo, hi, block)
             y, w = self.there["y"][lo:hi], self.there["w"][lo:hi]
             with ieee():
                 there.add(sums, Part(self.first + lo, block, y, w, columns))
+        there.finish(sums)
         return _home(sums) if visiting else sums
 
     def _measured(self) -> int:
@@ -305,11 +315,13 @@ class TensorExamples(Examples):
 
     def widened(self) -> "TensorExamples":
         rows = self.rows.widened()
-        return TensorExamples(rows, self.y, self.w, read=self.read, there=self.there)
+        columns = self.columns if rows.dtype == self.rows.dtype else {}
+        return TensorExamples(
+            rows, self.y, self.w, columns, self.read, there=self.there, probes=self.probes
+        )
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
-        active = np.flatnonzero(self.w)
-        index = np.sort(rng.choice(active, m, replace=False))
+        index = np.sort(rng.choice(self.active, m, replace=False))
         w = self.w[index]
         X = self.rows.dense(index)
         return Sample(

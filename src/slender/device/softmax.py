@@ -17,33 +17,50 @@ that r neither overflows nor vanishes in half precision.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .compiled import runs_triton
 
 HALF_UNITS = {"float16": 2.0**11, "bfloat16": 2.0**8}  # u: 2 to the number of digits
+LEAST = 1e-37  # a smaller weight has no inverse in float32
+
+
+class Softmax(NamedTuple):
+    """What the rows of a chunk, and its columns, add to the sums of a pass."""
+
+    loss: Any  # (m,)
+    doubt: Any  # (m,)
+    score: Any  # (m,) of the own class, with its intercept
+    g: Any  # (C,) Σ r, in float64
+    own: Any  # (C,) Σ w (1 - p_y) over the rows of each class
+    a: Any  # (C,) Σ w p (1 - p), if it is requested
 
 
 def softmax_residuals(
-    S: Any, b: Any, y: Any, w: Any, out: Sequence[Any] | None = None, factor: Any = None
-) -> tuple[Any, Any]:
-    """loss (m,) and doubt (m,) of m rows; their residuals go to `out`, or overwrite S.
+    S: Any,
+    b: Any,
+    y: Any,
+    w: Any,
+    out: Sequence[Any] | None = None,
+    factor: Any = None,
+    bend: bool = False,
+) -> Softmax:
+    """The figures of m rows and C classes; the residuals go to `out`, or overwrite S.
 
     S (m, C): the scores without intercepts, float32 or float64, rows contiguous.  It is overwritten
     in any case.  b (C,) and w (m,) have its dtype, y (m,) is an integer.  `out`: None, or one to
     three tensors (m, C) of one half-precision dtype and stride, for the pieces h_0, h_1, h_2.
-    `factor`: the scores are S times this tensor of no dimension, if it is given.  A score that is
-    not finite makes the loss of its row NaN.
+    `factor`: the scores are S times this tensor of no dimension, if it is given.  `bend` requests
+    a.  A score that is not finite makes the loss of its row NaN.
     """
-    if S.shape[0] == 0:
-        return S.new_empty(0), S.new_empty(0)
-    if S.element_size() == 4 and runs_triton(S):
+    if S.shape[0] > 0 and S.element_size() == 4 and runs_triton(S):
         from .softmax_kernel import launch  # noqa: PLC0415  (imports Triton)
 
-        return launch(S, b, y, w, out or (), half_unit(out), factor)
-    loss, doubt = twin(S, b, y, w, factor)
+        figures, columns = launch(S, b, y, w, out or (), half_unit(out), factor, bend)
+        return Softmax(*figures, *columns[:2], columns[2] if bend else None)
+    found = twin(S, b, y, w, factor, bend)
     split(S, out or ())
-    return loss, doubt
+    return found
 
 
 def half_unit(out: Sequence[Any] | None) -> float:
@@ -51,14 +68,14 @@ def half_unit(out: Sequence[Any] | None) -> float:
     return HALF_UNITS[str(out[0].dtype).removeprefix("torch.")] if out else 1.0
 
 
-def twin(S: Any, b: Any, y: Any, w: Any, factor: Any = None) -> tuple[Any, Any]:
+def twin(S: Any, b: Any, y: Any, w: Any, factor: Any = None, bend: bool = False) -> Softmax:
     """The same in plain torch; the residuals overwrite S."""
     own = y.long().unsqueeze(1)
     if factor is not None:
         S *= factor
     S += b
-    top = S.amax(1, keepdim=True)
     s_y = S.gather(1, own)
+    top = S.amax(1, keepdim=True) if S.shape[0] else s_y
     e_y = (s_y - top).exp_()
     S.scatter_(1, own, -float("inf"))
     S.sub_(top).exp_()  # 0 for the own class
@@ -66,10 +83,18 @@ def twin(S: Any, b: Any, y: Any, w: Any, factor: Any = None) -> tuple[Any, Any]:
     everything = others + e_y
     loss = (top - s_y) + others.log1p().where(s_y == top, everything.log())
     doubt = others / everything
-    w = w.unsqueeze(1)
-    S *= w / everything
-    S.scatter_(1, own, -w * doubt)
-    return loss.squeeze(1), doubt.squeeze(1)
+    S *= w.unsqueeze(1) / everything
+    r_y = -w.unsqueeze(1) * doubt
+    S.scatter_(1, own, r_y)
+    of_class = b.new_zeros(len(b)).double().index_add_(0, own[:, 0], -r_y[:, 0].double())
+    a = curvature(S, w).double().sum(0) if bend else None
+    return Softmax(loss[:, 0], doubt[:, 0], s_y[:, 0], S.double().sum(0), of_class, a)
+
+
+def curvature(R: Any, w: Any) -> Any:
+    """w p (1 - p) of every pair, from the residuals R = w (p - e_y)."""
+    size = R.abs()
+    return size * (1.0 - size / w.clamp_min(LEAST)[:, None]).clamp_min(0.0)
 
 
 def split(rest: Any, out: Sequence[Any]) -> None:

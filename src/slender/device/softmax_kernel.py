@@ -1,13 +1,17 @@
 """The Triton kernels of softmax.py, for float32.  Memory sets their speed, not arithmetic.
 
-Up to IN_REGISTERS classes, a program holds its rows in registers: S is read once and the residuals
-are written once.  Above that, a program reads its row twice.  The first time it keeps, for every
-block of classes, its largest score and its sum of exponentials below that.  All blocks are scaled
-to the largest score of the row once, at the end: an error per rescaling, as in an online softmax,
-would grow with the number of blocks.
+Up to IN_REGISTERS classes, a program holds one row after the other in registers (of short rows,
+several at a time): S is read once, the residuals are written once, and the sums of their columns
+stay in registers until the program has no row left.
+
+Above that, one kernel reads the rows for their largest score and their sum of exponentials, by
+blocks of classes.  All blocks are scaled to the largest score of the row once, at the end: an error
+per rescaling, as in an online softmax, would grow with the number of blocks.  A second kernel reads
+them for the residuals, each program a block of classes of many rows, and adds up its columns.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -16,10 +20,15 @@ import triton
 import triton.language as tl
 
 IN_REGISTERS = 8192  # classes
-BLOCK = 4096  # classes, above that
+BLOCK = 4096  # classes, above that, of one row
+COLUMNS = 1024  # classes, above that, of many rows
 TILE = 1024  # scores of a program at least: short rows share one
 PER_THREAD = 8  # scores of a thread, if there are threads enough: loads of 16 bytes
 MOST_WARPS = 16
+WARPS_A_CORE = 16  # of all programs on a multiprocessor: more have no registers
+GROUPS = 16  # of rows whose columns are added up apart, if rows are long
+AHEAD = 3  # rows that a program loads before it needs them, and the one it works on
+INTERPRETED_CORES = 2  # multiprocessors, where there are none
 FUSED = {"enable_fp_fusion": True}  # multiply and add in one instruction; Triton asks for a choice
 
 # exp(x) = 2^k exp2(f) with x = (k + f) ln 2 and |f| <= 1/2.  ln 2 in two parts, the first so short
@@ -29,34 +38,56 @@ LN2_HIGH = tl.constexpr(0.693359375)
 LN2_LOW = tl.constexpr(-2.12194440e-4)
 UNDERFLOW = tl.constexpr(-87.0)  # below this e^x is no normal float32; 1e-38 is used instead
 ROUND = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer, in the lowest bits
+LEAST = tl.constexpr(1e-37)  # a smaller weight has no inverse
 
 
 def launch(
-    S: Any, b: Any, y: Any, w: Any, out: Sequence[Any], unit: float, factor: Any
+    S: Any, b: Any, y: Any, w: Any, out: Sequence[Any], unit: float, factor: Any, bend: bool
 ) -> tuple[Any, Any]:
-    """As softmax.softmax_residuals; `unit` is u."""
+    """As softmax.softmax_residuals; `unit` is u.  The rows' figures (3, m), and columns (k, C)."""
     m, C = S.shape
     factor = S.new_ones(()) if factor is None else factor
-    loss, doubt = w.new_empty(m), w.new_empty(m)
+    figures = S.new_empty((3, m))
     pieces = [*out, S, S, S][:3]
     # Strides and C in units of `align`: the compiler then knows what divides them, and uses loads
     # of 16 bytes.  It would recognise 16 itself, but not the 8 that divides 1,000.
     steps = S.stride(0), pieces[0].stride(0), C
     align = gcd(16, *steps)
     units = [step // align for step in steps]
-    given = (S, b, y, w, factor, loss, doubt, *pieces, *units, m)
-    fixed = {"ALIGN": align, "PIECES": len(out), "UNIT": unit, **FUSED}
+    fixed = {"ALIGN": align, "PIECES": len(out), "UNIT": unit, "BEND": bend, **FUSED}
     with torch.cuda.device_of(S):  # Triton launches on the current device
         if C <= IN_REGISTERS:
             width = triton.next_power_of_2(C)
             rows = max(1, TILE // width)
             warps = min(MOST_WARPS, max(1, rows * width // (32 * PER_THREAD)))
-            grid = (triton.cdiv(m, rows),)
-            rows_kernel[grid](*given, ROWS=rows, WIDTH=width, **fixed, num_warps=warps)
+            programs = min(triton.cdiv(m, rows), cores(S.device) * (WARPS_A_CORE // warps))
+            sums = S.new_empty((programs, 2 + bend, C), dtype=torch.float64)
+            rows_kernel[(programs,)](
+                S, b, y, w, factor, figures, *pieces, sums, *units, m,
+                ROWS=rows, WIDTH=width, STAGES=AHEAD, **fixed, num_warps=warps,
+            )  # fmt: skip
         else:
-            fixed |= {"WIDTH": BLOCK, "BLOCKS": triton.next_power_of_2(triton.cdiv(C, BLOCK))}
-            long_row_kernel[(m,)](*given, **fixed, num_warps=MOST_WARPS)
-    return loss, doubt
+            blocks = triton.next_power_of_2(triton.cdiv(C, BLOCK))
+            sizes = S.new_empty((2, m))
+            normalise_kernel[(m,)](
+                S, b, y, w, factor, figures, sizes, units[0], C, m,
+                ALIGN=align, WIDTH=BLOCK, BLOCKS=blocks, **FUSED, num_warps=MOST_WARPS,
+            )  # fmt: skip
+            groups = min(m, GROUPS)
+            sums = S.new_empty((groups, 2 + bend, C), dtype=torch.float64)
+            columns_kernel[(triton.cdiv(C, COLUMNS), groups)](
+                S, b, y, w, factor, figures, sizes, *pieces, sums, *units, m,
+                WIDTH=COLUMNS, STAGES=AHEAD, **fixed, num_warps=COLUMNS // (32 * PER_THREAD),
+            )  # fmt: skip
+    return figures, sums.sum(0)
+
+
+@cache
+def cores(device: Any) -> int:
+    """The multiprocessors of a GPU."""
+    if device.type != "cuda":
+        return INTERPRETED_CORES
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 @triton.jit
@@ -96,58 +127,86 @@ def store(r, at, inside, hi, mid, lo, PIECES: tl.constexpr, UNIT: tl.constexpr):
         tl.store(lo + at, r.to(lo.dtype.element_ty), mask=inside)
 
 
+@triton.jit
+def store_figures(figures, i, m, here, s_y, top, others, everything):  # type: ignore[no-untyped-def]
+    """loss, doubt and the score of the own class; returns the doubt."""
+    log_all = tl.where(s_y == top, log1p(others, everything), (top - s_y) + tl.log(everything))
+    doubt = others / everything
+    tl.store(figures + i, log_all, mask=here)
+    tl.store(figures + m + i, doubt, mask=here)
+    tl.store(figures + 2 * m + i, s_y, mask=here)
+    return doubt
+
+
+@triton.jit
+def curvature(r, w):  # type: ignore[no-untyped-def]
+    """w p (1 - p), from r = w (p - e_y)."""
+    size = tl.abs(r)
+    return size * tl.maximum(1.0 - size / tl.maximum(w, LEAST), 0.0)
+
+
 @triton.jit(do_not_specialize=["m"])
 def rows_kernel(  # type: ignore[no-untyped-def]
-    S, b, y, w, factor, loss, doubt, hi, mid, lo,
+    S, b, y, w, factor, figures, hi, mid, lo, sums,
     stride, out_stride, C, m,
-    ROWS: tl.constexpr, WIDTH: tl.constexpr,
-    ALIGN: tl.constexpr, PIECES: tl.constexpr, UNIT: tl.constexpr,
+    ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr,
+    ALIGN: tl.constexpr, PIECES: tl.constexpr, UNIT: tl.constexpr, BEND: tl.constexpr,
 ):  # fmt: skip
-    """ROWS rows, each whole in registers."""
+    """ROWS rows after ROWS others, each whole in registers."""
     stride, out_stride, C = stride * ALIGN, out_stride * ALIGN, C * ALIGN
-    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     c = tl.arange(0, WIDTH)
-    here = i < m
-    inside = here[:, None] & (c < C)[None, :]
-    y_i = tl.load(y + i, mask=here, other=0)
-    w_i = tl.load(w + i, mask=here, other=0.0)
+    known = (c < C)[None, :]
+    bias = tl.load(b + c[None, :], mask=known, other=0.0)
     f = tl.load(factor)
-    s_y = tl.load(S + i * stride + y_i, mask=here, other=0.0) * f + tl.load(b + y_i)
-    s = tl.load(S + (i * stride)[:, None] + c[None, :], mask=inside, other=-float("inf"))
-    s = s * f + tl.load(b + c[None, :], mask=(c < C)[None, :], other=0.0)
-    if PIECES == 0:
-        tl.debug_barrier()  # all threads have read s_y before one overwrites it
-    if ROWS > 1:
-        s = tl.where(here[:, None], s, 0.0)
+    g = tl.zeros((ROWS, WIDTH), tl.float64)
+    own = tl.zeros((ROWS, WIDTH), tl.float32)
+    a = tl.zeros((ROWS, WIDTH), tl.float32)
+    step = tl.num_programs(0) * ROWS
+    for first in tl.range(tl.program_id(0) * ROWS, m, step, num_stages=STAGES):
+        i = first + tl.arange(0, ROWS).to(tl.int64)
+        here = i < m
+        inside = here[:, None] & known
+        y_i = tl.load(y + i, mask=here, other=0)
+        w_i = tl.load(w + i, mask=here, other=0.0)
+        s_y = tl.load(S + i * stride + y_i, mask=here, other=0.0) * f + tl.load(b + y_i)
+        s = tl.load(S + (i * stride)[:, None] + c[None, :], mask=inside, other=-float("inf"))
+        s = s * f + bias
+        if PIECES == 0:
+            tl.debug_barrier()  # all threads have read s_y before one overwrites it
+        if ROWS > 1:
+            s = tl.where(here[:, None], s, 0.0)
 
-    own = c[None, :] == y_i[:, None]
-    top = tl.max(s, 1)
-    e = tl.where(own, 0.0, exp(s - top[:, None]))
-    others = tl.sum(e, 1)
-    everything = others + exp(s_y - top)
-    log_all = tl.where(s_y == top, log1p(others, everything), (top - s_y) + tl.log(everything))
-    share = others / everything
-    tl.store(loss + i, log_all, mask=here)
-    tl.store(doubt + i, share, mask=here)
-    r = tl.where(own, (-w_i * share)[:, None], e * (w_i / everything)[:, None])
-    at = (i * out_stride)[:, None] + c[None, :]
-    store(r, at, inside, hi, mid, lo, PIECES, UNIT)
+        mine = c[None, :] == y_i[:, None]
+        top = tl.max(s, 1)
+        e = tl.where(mine, 0.0, exp(s - top[:, None]))
+        others = tl.sum(e, 1)
+        everything = others + exp(s_y - top)
+        doubt = store_figures(figures, i, m, here, s_y, top, others, everything)
+        r = tl.where(mine, (-w_i * doubt)[:, None], e * (w_i / everything)[:, None])
+        store(r, (i * out_stride)[:, None] + c[None, :], inside, hi, mid, lo, PIECES, UNIT)
+        g += r.to(tl.float64)
+        own += tl.where(mine, -r, 0.0)
+        if BEND:
+            a += curvature(r, w_i[:, None])
+
+    sums += tl.program_id(0).to(tl.int64) * (2 + BEND) * C + c
+    tl.store(sums, tl.sum(g, 0), mask=c < C)
+    tl.store(sums + C, tl.sum(own.to(tl.float64), 0), mask=c < C)
+    if BEND:
+        tl.store(sums + 2 * C, tl.sum(a.to(tl.float64), 0), mask=c < C)
 
 
 @triton.jit(do_not_specialize=["m"])
-def long_row_kernel(  # type: ignore[no-untyped-def]
-    S, b, y, w, factor, loss, doubt, hi, mid, lo,
-    stride, out_stride, C, m,
-    WIDTH: tl.constexpr, BLOCKS: tl.constexpr,
-    ALIGN: tl.constexpr, PIECES: tl.constexpr, UNIT: tl.constexpr,
+def normalise_kernel(  # type: ignore[no-untyped-def]
+    S, b, y, w, factor, figures, sizes, stride, C, m,
+    WIDTH: tl.constexpr, BLOCKS: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
-    """One row, in BLOCKS blocks of WIDTH classes."""
-    stride, out_stride, C = stride * ALIGN, out_stride * ALIGN, C * ALIGN
+    """Figures of one row, read in BLOCKS blocks; `sizes`: its largest score, and w / everything."""
     i = tl.program_id(0).to(tl.int64)
-    S += i * stride
+    S += i * (stride * ALIGN)
     c = tl.arange(0, WIDTH)
     number = tl.arange(0, BLOCKS)
-    y_i, w_i = tl.load(y + i), tl.load(w + i)
+    y_i = tl.load(y + i)
     f = tl.load(factor)
     s_y = tl.load(S + y_i) * f + tl.load(b + y_i)
 
@@ -166,13 +225,43 @@ def long_row_kernel(  # type: ignore[no-untyped-def]
     top = tl.max(tops, 0)
     others = tl.sum(sums * exp(tops - top), 0)
     everything = others + exp(s_y - top)
-    log_all = tl.where(s_y == top, log1p(others, everything), (top - s_y) + tl.log(everything))
-    share = others / everything
-    tl.store(loss + i, log_all)
-    tl.store(doubt + i, share)
-    for lo_c in range(0, C, WIDTH):
-        inside = lo_c + c < C
-        s = tl.load(S + lo_c + c, mask=inside, other=-float("inf"))
-        s = s * f + tl.load(b + lo_c + c, mask=inside, other=0.0)
-        r = tl.where(lo_c + c == y_i, -w_i * share, exp(s - top) * (w_i / everything))
-        store(r, i * out_stride + lo_c + c, inside, hi, mid, lo, PIECES, UNIT)
+    store_figures(figures, i, m, True, s_y, top, others, everything)
+    tl.store(sizes + i, top)
+    tl.store(sizes + m + i, tl.load(w + i) / everything)
+
+
+@triton.jit(do_not_specialize=["m"])
+def columns_kernel(  # type: ignore[no-untyped-def]
+    S, b, y, w, factor, figures, sizes, hi, mid, lo, sums,
+    stride, out_stride, C, m,
+    WIDTH: tl.constexpr, STAGES: tl.constexpr,
+    ALIGN: tl.constexpr, PIECES: tl.constexpr, UNIT: tl.constexpr, BEND: tl.constexpr,
+):  # fmt: skip
+    """The residuals of WIDTH classes, of every so many rows."""
+    stride, out_stride, C = stride * ALIGN, out_stride * ALIGN, C * ALIGN
+    c = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    inside = c < C
+    bias = tl.load(b + c, mask=inside, other=0.0)
+    f = tl.load(factor)
+    g = tl.zeros((WIDTH,), tl.float64)
+    own = tl.zeros((WIDTH,), tl.float32)
+    a = tl.zeros((WIDTH,), tl.float32)
+    wide = tl.program_id(1).to(tl.int64) * 0
+    for row in tl.range(tl.program_id(1), m, tl.num_programs(1), num_stages=STAGES):
+        i = row + wide
+        s = tl.load(S + i * stride + c, mask=inside, other=-float("inf")) * f + bias
+        w_i = tl.load(w + i)
+        mine = c == tl.load(y + i)
+        share = tl.load(sizes + m + i)
+        r = tl.where(mine, -w_i * tl.load(figures + m + i), exp(s - tl.load(sizes + i)) * share)
+        store(r, i * out_stride + c, inside, hi, mid, lo, PIECES, UNIT)
+        g += r.to(tl.float64)
+        own += tl.where(mine, -r, 0.0)
+        if BEND:
+            a += curvature(r, w_i)
+
+    sums += tl.program_id(1).to(tl.int64) * (2 + BEND) * C + c
+    tl.store(sums, g, mask=inside)
+    tl.store(sums + C, own.to(tl.float64), mask=inside)
+    if BEND:
+        tl.store(sums + 2 * C, a.to(tl.float64), mask=inside)

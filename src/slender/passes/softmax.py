@@ -22,7 +22,7 @@ from ..data import Part
 from ..data.examples import SCRATCH_BYTES, GradientPass, bytes_of
 from .doubts import Collector, Doubts, Wanted
 from .residuals import N_SUMS, curvature_rows, residuals, root_rows
-from .softmax_tensors import TensorCollector, add_tensors
+from .softmax_tensors import TensorCollector, add_tensors, finish_tensors
 
 SUMMED = ("sums", "g", "own", "a", "pp", "G")
 
@@ -38,7 +38,8 @@ class SoftmaxSums:
         self.a = zeros((C,), b, wide)  # Σ w p (1 - p)
         self.pp = zeros((C, C) if matrix else (0, 0), b, wide)  # Σ w p pᵀ
         self.G = zeros((C, d), b, dtype)
-        self.unit = 0.0  # relative rounding error of the residuals that g adds up
+        self.waiting: list[Any] = []  # on a device: rows whose losses are not in `sums` yet,
+        self.scale = 1.0  # and what the weights in all sums but `sums` were multiplied by
         self.chunk_error: Any = 0.0  # of a device's sums over a chunk, relative to Σ r ‖x‖,
         self.chunks = 0  # and the number of such sums that G adds up
         self.split: Any = None  # W as a device multiplies it, for all chunks of a pass
@@ -76,7 +77,6 @@ class SoftmaxSums:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine.shape == theirs.shape:  # not a gradient that all threads share
                 mine += theirs
-        self.unit = max(self.unit, other.unit)
         self.chunk_error = max(self.chunk_error, other.chunk_error)
         self.chunks += other.chunks
         if other.collector is not None:
@@ -179,6 +179,10 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
         if sums.collector is not None:
             sums.collector.add(out, w, sizes, part.first)
 
+    def finish(self, sums: SoftmaxSums) -> None:
+        if not is_numpy(self.b):
+            finish_tensors(sums)
+
     def scores(self, part: Part, out: NDArray[Any]) -> None:
         """out = W x of every row."""
         part.block.product(self.WT, out)
@@ -194,8 +198,8 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
         return block.arithmetic.unscaled(block.X, sums.split)  # type: ignore[no-any-return]
 
     def row_bytes(self, dtype: Any) -> int:
-        """A device also holds the curvature of all pairs of a block, and their scores as doubts."""
-        arrays = 1 if is_numpy(self.b) else 1 + (self.A != "none") + 3 * (self.wanted is not None)
+        """A device also holds residuals in float64 if A is requested as a matrix."""
+        arrays = 1 if is_numpy(self.b) else 1 + 4 * (self.A == "matrix")
         return arrays * super().row_bytes(dtype)
 
     def gradient(self, sums: SoftmaxSums) -> NDArray[Any]:

@@ -1,20 +1,24 @@
 """The softmax of a block of rows on a device, and what a pass adds up of it (softmax.py).
 
-The same sums as those of the kernels in residuals.py and doubts.py, from a few operations on whole
-blocks.  Where rows are multiplied in half precision, and neither curvature nor doubts are wanted,
-the residuals are written in half precision at once; they are in float32 first otherwise.
+The same sums as those of the kernels in residuals.py and doubts.py.  Weights are multiplied by a
+power of two, `scale`, so that the largest is about 1 and residuals fit into halves; the sums are
+divided by it at the end.  What a row adds to the objective is kept until there are many rows: a few
+operations on a million numbers take as long as on one block.
 """
 
 from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, astype, namespace, to_numpy, zeros
+from ..arrays import Array, astype, dtype_of, namespace, to_numpy, zeros
 from ..data import Part
 from .doubts import Collector, Doubts, Wanted, in_order
 from .residuals import TINY
 
-LEAST = 1e-37  # a smaller weight has no inverse in float32
+WAITING = 2**22  # rows whose losses are not added up yet, at most
+GROWTH = 2  # a threshold from some rows is applied to so many times as many
+ROOM = 3  # pairs above the threshold for which there is room, times those wanted
+FARTHEST = 1e30  # 1 / sqrt(a_c), at most: in float32 it would be infinite for a class without pairs
 
 
 def add_tensors(p: Any, sums: Any, part: Part) -> None:
@@ -23,40 +27,31 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
     from ..device.summing import summing_error, summing_of_float64  # noqa: PLC0415
 
     block: Any = part.block
-    w: Array = part.w
-    y: Array = part.y
-    sizes = astype(part.columns["sizes"], np.float64)
+    w, sizes, y = part.columns["scaled"], part.columns["sizes"], part.y
+    sums.scale = part.columns["scale"]
     S, factor = p.tensor_scores(sums, part)
-    s_y = S.gather(1, y[:, None])[:, 0]
-    s_y = ((s_y if factor is None else s_y * factor) + p.b[y]).double()
-    plain = p.A == "none" and p.wanted is None and p.with_gradient
     arithmetic = block.arithmetic
-    halves = arithmetic.room(block.X, S.shape[1]) if plain else None
-    # the largest weight becomes about 1: halves have few small numbers
-    scale = _scale_of(w) if halves is not None else w.new_ones(())
-    loss, doubt = softmax_residuals(S, p.b, y, (w * scale).to(S.dtype), halves, factor)
-    loss, r = loss.double(), w * doubt.double()
-    sums.own.index_add_(0, y, r)
-    heavy = r * sizes
-    figures = [w @ loss, w @ (loss + s_y), r.sum(), heavy.sum(), r @ r, heavy @ heavy]
-    sums.sums += namespace(w).stack(figures)
-    if halves is not None:
-        for k, piece in enumerate(halves):
-            sums.g += piece.sum(0, dtype=w.dtype) * (2.0 ** (-arithmetic.shift * k) / scale)
-        sums.unit = arithmetic.unit
-        pieces, scale = halves, scale.to(S.dtype)
-    else:
-        sums.g += S.sum(0, dtype=w.dtype)
-        if p.A != "none":
-            sums.a += _curvature(S, w).sum(0, dtype=w.dtype)
-        if p.A == "matrix":
-            roots = _roots(S.double(), w, y)
-            sums.pp += roots.T @ roots
-        if sums.collector is not None:
-            sums.collector.add(S, w, sizes, part.first)
-        if not p.with_gradient:
-            return
-        pieces, scale = arithmetic.residuals(S)
+    halves = arithmetic.room(block.X, S.shape[1]) if p.A != "matrix" else None
+    if halves is not None and not p.with_gradient:
+        del halves[1:]
+    bend = p.A != "none" or sums.collector is not None
+    found = softmax_residuals(S, p.b, y, w, halves, factor, bend)
+    sums.g += found.g
+    sums.own += found.own
+    sums.waiting.append((found.loss, found.doubt, found.score, part.w, sizes))
+    if sum(len(rows[0]) for rows in sums.waiting) > WAITING:
+        _add_rows(sums)
+    if p.A != "none":
+        sums.a += found.a
+    if p.A == "matrix":
+        roots = _roots(S.double(), w.double(), y)
+        sums.pp += roots.T @ roots
+    if sums.collector is not None:
+        sums.collector.a += found.a
+        sums.collector.add(S if halves is None else halves[0], w, sizes, part.first)
+    if not p.with_gradient:
+        return
+    pieces, scale = (halves, None) if halves is not None else arithmetic.residuals(S)
     sums.chunks += 1
     probes = part.columns.get("probes")
     if probes is None:
@@ -67,20 +62,31 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
     G = zeros(sums.G.shape, sums.G, block.dtype)
     arithmetic.add_product(block.X, pieces, scale, G)
     sums.G += G
-    sums.chunk_error = summing_error(G, pieces, arithmetic.shift, scale, probes, heavy.sum())
+    heavy = (w.double() * found.doubt.double()) @ sizes.double()
+    sums.chunk_error = summing_error(G, pieces, arithmetic.shift, scale, probes, heavy)
 
 
-def _scale_of(w: Array) -> Array:
-    """A power of two near 1 / max w, as a tensor."""
-    exponent = w.amax().frexp().exponent
-    return w.new_ones(()).ldexp(1 - exponent)
+def finish_tensors(sums: Any) -> None:
+    """Once all blocks are added: add what waits, and divide by the scale of the weights."""
+    _add_rows(sums)
+    for each in (sums.G, sums.g, sums.own, sums.a, sums.pp):
+        each /= sums.scale
+    if sums.collector is not None:
+        sums.collector.finish(sums.scale)
+    sums.scale = 1.0
 
 
-def _curvature(R: Array, w: Array) -> Array:
-    """w p (1 - p) of every pair, from the residuals R = w (p - e_y)."""
-    share = (1.0 / w.clamp_min(LEAST)).to(R.dtype)[:, None]
-    size = R.abs()
-    return size * (1.0 - size * share).clamp_min(0.0)
+def _add_rows(sums: Any) -> None:
+    """The figures of the rows that wait, in the order of residuals.py."""
+    if not sums.waiting:
+        return
+    columns = zip(*sums.waiting, strict=True)
+    loss, doubt, score, w, sizes = (namespace(rows[0]).concat(rows).double() for rows in columns)
+    sums.waiting.clear()
+    r = w * doubt
+    heavy = r * sizes
+    figures = [w @ loss, w @ (loss + score), r.sum(), heavy.sum(), r @ r, heavy @ heavy]
+    sums.sums += namespace(w).stack(figures)
 
 
 def _roots(R: Array, w: Array, y: Array) -> Array:
@@ -92,28 +98,40 @@ def _roots(R: Array, w: Array, y: Array) -> Array:
 
 
 class TensorCollector:
-    """The pairs with the largest scores so far (doubts.py), on a device."""
+    """The pairs with the largest scores so far (doubts.py), on a device.
+
+    A block is searched for scores above the least of the pairs kept so far.  The first block is
+    read by parts that grow, so that few of its pairs are above that.
+    """
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.a = zeros((len(wanted.scale),), wanted.scale, np.float64)
-        self.found: tuple[Array, ...] | None = None  # score, place in rows x C, residual, h
+        self.found: Any = None  # Pairs, see device/picking.py
+        self.rows = 0  # seen so far
 
     def add(self, R: Array, w: Array, sizes: Array, first: int) -> None:
         """Add the pairs of a block that begins at row `first`, from its residuals w (p - e_y)."""
-        xp, C = namespace(R), R.shape[1]
-        h = _curvature(R, w)
-        self.a += h.sum(0, dtype=w.dtype)
-        factor = (sizes * sizes).to(R.dtype)[:, None]
-        score = (h * factor * self.wanted.scale.to(R.dtype)).reshape(-1)
-        best, place = score.topk(min(self.wanted.most, len(score)), sorted=False)
-        new = best, place + first * C, R.reshape(-1)[place], h.reshape(-1)[place]
-        if self.found is not None:
-            new = tuple(xp.concat([old, one]) for old, one in zip(self.found, new, strict=True))
-            if len(new[0]) > self.wanted.most:
-                _, kept = new[0].topk(self.wanted.most, sorted=False)
-                new = tuple(one[kept] for one in new)
-        self.found = new
+        from ..device.picking import Pairs, pick  # noqa: PLC0415  (needs torch)
+
+        (m, C), most, lo = R.shape, self.wanted.most, 0
+        scale = astype(self.wanted.scale.clamp_max(FARTHEST), dtype_of(w))
+        room = max(C, ROOM * most)
+        while lo < m:
+            hi = min(m, lo + max(room // C, GROWTH * self.rows))
+            least = w.new_zeros(()) if self.found is None else self.found.least(most)
+            new = pick(R[lo:hi], w[lo:hi], sizes[lo:hi], scale, least, first + lo, room)
+            if self.found is not None:
+                pairs = zip(self.found, new, strict=True)
+                new = Pairs(*(namespace(w).concat(both) for both in pairs))
+            self.found = new.best(most)
+            self.rows, lo = self.rows + hi - lo, hi
+
+    def finish(self, scale: float) -> None:
+        """Once all blocks are added, for weights that were multiplied by `scale`."""
+        self.a /= scale
+        found = self.found
+        self.found = found._replace(score=found.score / scale, r=found.r / scale, h=found.h / scale)
 
     def at_home(self) -> Collector:
         """The same pairs on the host, where those of other parts of the rows are added."""

@@ -14,10 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from ..arrays import Array, astype, copy, dtype_of, namespace
+import numpy as np
+
+from ..arrays import Array, astype, copy, dtype_of, is_numpy, namespace
 
 DENSE = 256  # classes up to which A is formed: n C² more multiply-adds in a pass
 EXACT = 1e-9  # relative to g: a solution with a residual this small counts as exact
+LOOSELY = 1e-3  # enough where A itself is estimated from a sample
+WAIT = 8  # products between two looks at the residual on a device, which waits for it
 NULL = 1e-14  # share of the largest curvature: a class with less has none
 
 Vector = Array  # (C,) float64
@@ -27,6 +31,7 @@ class ClassCurvature(Protocol):
     """A as a product, and its diagonal."""
 
     complete: ClassVar[bool]  # is it more than the diagonal?
+    tol: ClassVar[float]  # to what residual A⁺ g is worth solving
 
     @property
     def diagonal(self) -> Vector:
@@ -41,6 +46,7 @@ class ClassMatrix:
     """A as a matrix (C, C)."""
 
     complete: ClassVar[bool] = True
+    tol: ClassVar[float] = EXACT
     A: Vector
 
     @property
@@ -56,6 +62,7 @@ class ClassSample:
     """A of a sample: its softmax P (m, C) and the rows' weights w (m,)."""
 
     complete: ClassVar[bool] = True
+    tol: ClassVar[float] = LOOSELY
     P: Array
     w: Array
     mass: Vector  # (C,) Σ w p
@@ -71,6 +78,7 @@ class ClassDiagonal:
     """Only the diagonal of A, if even the P of a sample would be too large."""
 
     complete: ClassVar[bool] = False
+    tol: ClassVar[float] = EXACT
     diagonal: Vector
 
     def __matmul__(self, v: Vector) -> Vector:
@@ -96,7 +104,7 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
 
 def newton_step(A: ClassCurvature, g: Vector) -> Vector:
     """A⁺ g as a step: at most 1 per class if only the diagonal of A is known."""
-    step = solve(A, g)
+    step = solve(A, g, A.tol)
     return step if A.complete else namespace(step).clip(step, -1.0, 1.0)
 
 
@@ -104,20 +112,22 @@ def conjugate_gradients(
     product: Callable[[Vector], Vector], g: Vector, inverse: Vector, tol: float, most: int
 ) -> Vector:
     """Approximate x with product(x) = g; residuals are scaled by `inverse`, an inverse diagonal."""
-    x, r = namespace(g).zeros_like(g), copy(g)
+    xp = namespace(g)
+    x, r = xp.zeros_like(g), copy(g)
     z = inverse * r
-    v, rz = copy(z), float(r @ z)
-    goal = tol**2 * rz
-    for _ in range(most):
-        if not rz > goal:
-            break
-        Av = product(v)
-        bend = float(v @ Av)
-        if not bend > 0.0:  # rounding: along a shift of all classes, or an overflow
-            break
-        x += (rz / bend) * v
-        r -= (rz / bend) * Av
-        z = inverse * r
-        before, rz = rz, float(r @ z)
-        v = z + (rz / before) * v
+    v, rz = copy(z), r @ z
+    goal, every = tol**2 * rz, 1 if is_numpy(g) else WAIT
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for k in range(most):
+            if k % every == 0 and not bool(rz > goal):
+                break
+            Av = product(v)
+            bend = v @ Av
+            # not so by rounding, along a shift of all classes, or by an overflow: stay here
+            step = xp.where((bend > 0.0) & (rz > 0.0), rz / bend, 0.0 * rz)
+            x += step * v
+            r -= step * Av
+            z = inverse * r
+            before, rz = rz, xp.where(step > 0.0, r @ z, 0.0 * rz)
+            v = z + xp.where(before > 0.0, rz / before, 0.0 * rz) * v
     return x

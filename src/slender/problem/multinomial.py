@@ -15,6 +15,7 @@ Rows are read by one pass (passes/softmax.py).  Weights are float64 for rows of 
 they may span many decades.
 """
 
+from copy import copy as copy_of
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,6 @@ class Point(NamedTuple):
     sums: NDArray[np.float64]  # (N_SUMS,) as named in passes/residuals.py
     A: ClassCurvature | None  # Σ w_i (diag p_i - p_i p_iᵀ), if requested
     doubts: Doubts | None = None  # if requested
-    unit: float = 0.0  # relative rounding error of the residuals that g adds up
     summing: float = 0.0  # error of the sums in the gradient, relative to Σ r ‖x‖, on a device
     joining: float = 0.0  # error of ‖∇_W‖ from adding up its terms G, lam W and -g x̄ᵀ
 
@@ -88,7 +88,7 @@ class Multinomial:
         self.examples, self.n_classes, self.intercept = examples, n_classes, intercept
         self.home = home
         self._wide: Multinomial | None = None
-        self.probes: Block | None = None  # the rows that rounding.py measures
+        self.probed: tuple[NDArray[np.intp], Block] | None = None  # rows that rounding.py measures
         self._moments()
 
     @property
@@ -138,7 +138,10 @@ class Multinomial:
 
     def widened(self) -> "Multinomial":
         """The same problem in the next finer arithmetic: float64, after halves in more pieces."""
-        if self._wide is None:
+        if self._wide is None and self.halved:  # the same numbers
+            self._wide = copy_of(self)
+            self._wide.examples, self._wide.probed = self.examples.widened(), None
+        elif self._wide is None:
             settings = self.n_classes, self.intercept, self.home
             self._wide = Multinomial(self.examples.widened(), *settings)
         return self._wide
@@ -183,7 +186,7 @@ class Multinomial:
 
     def separated(self, W: Array, b: Array) -> bool:
         """Does every row of positive weight have the largest score for its own class?"""
-        active = self.examples.subset(np.flatnonzero(self.w))
+        active = self.examples.subset(self.examples.active)
         return measure(active, W, b)["top1"] == 1.0
 
     def at(
@@ -215,7 +218,7 @@ class Multinomial:
         A = _classes(sums.a, sums.pp) if second else None
         at = theta, lam, objective, gradient, sums.g, sums.own, figures
         joining = _joining(gradient, lam * np.sqrt(square), self._shift(sums.g))
-        return Point(*at, A, sums.doubts, sums.unit, sums.summing, joining)
+        return Point(*at, A, sums.doubts, sums.summing, joining)
 
     def at_zero(self, theta: Array, lam: float, second: bool = False) -> Point:
         """`at` for a theta with W = 0: one reading of the rows, without a product."""

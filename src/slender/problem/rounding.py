@@ -22,9 +22,9 @@ On a device.  Products of halves (rows/arithmetic.py) are exact for the weights 
 are rounded before the pass.  Their residuals are rounded once more before they multiply the rows:
 an entry R is off by at most `unit` |R| + `underflow` w_max.  The first part is one more relative
 error of independent entries; the second is at most underflow w_max sqrt(C) Σ ‖x_i‖ in the gradient.
-Both also enter g if the pass has added up halves there.  A device adds tens of thousands of rows
-in one product, some by cutting digits off rather than by rounding: the pass has measured the error
-of such sums, relative to Σ r ‖x‖ (device/summing.py).
+g adds up the residuals before they are rounded.  A device adds tens of thousands of rows in one
+product, some by cutting digits off rather than by rounding: the pass has measured the error of such
+sums, relative to Σ r ‖x‖ (device/summing.py).
 """
 
 from typing import Any, NamedTuple
@@ -76,10 +76,10 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
         if not np.isfinite(off.loss):
             return _of_scores(problem, point, _score_error(problem, W, b))
         return in_sums(problem, point, off)
-    index = probed(problem)
-    if problem.probes is None:
-        problem.probes = problem.rows.gather(index)
-    block = problem.probes
+    if problem.probed is None:
+        index = probed(problem)
+        problem.probed = index, problem.rows.gather(index)
+    index, block = problem.probed
     wide = astype(block.toarray(), np.float64)
     true = np.empty((len(index), len(W)))
     for lo in range(0, len(W), CHUNK):
@@ -99,17 +99,16 @@ def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
     turned = SIGMAS * (off.share + product.unit) * np.sqrt(2.0 * s[RR_X])
     turned += (off.bias + SUMS * dtype.eps + point.summing) * s[R_X] + point.joining
     lost += product.underflow * heaviest * problem.moments.reach
-    of_g = product.underflow * heaviest * len(problem.y) if point.unit else 0.0
     return Rounding(
         objective=float(SIGMAS * off.loss * np.sqrt(s[RR]) + off.bias * s[R]),
         gradient=float(turned + lost * np.sqrt(problem.n_classes)),
-        g=SIGMAS * (off.share + point.unit) * np.sqrt(heaviest * missed) + off.bias * missed + of_g,
+        g=SIGMAS * off.share * np.sqrt(heaviest * missed) + off.bias * missed,
     )
 
 
 def probed(problem: Multinomial) -> NDArray[np.intp]:
     """The rows to measure: some at regular intervals, and those with the largest w ‖x‖."""
-    active = np.flatnonzero(problem.w)
+    active = problem.examples.active
     m = int(np.clip(PROBE_BYTES // (8 * problem.rows.shape[1]), 1, min(PROBED, len(active))))
     evenly = active[np.linspace(0, len(active) - 1, m).astype(np.intp)]
     heavy = problem.moments.heavy[-max(1, m // 4) :]
@@ -180,5 +179,5 @@ def _softmax_there(
 
     S = scores.clone()
     b, w = S.new_zeros(S.shape[1]), S.new_ones(len(y))
-    loss, _ = softmax_residuals(S, b, like(y, S, np.int64), w)
+    loss, *_ = softmax_residuals(S, b, like(y, S, np.int64), w)
     return to_numpy(S).astype(np.float64), to_numpy(loss).astype(np.float64)

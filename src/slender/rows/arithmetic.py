@@ -35,7 +35,7 @@ FP32_PRECISION = hasattr(torch.backends.cuda.matmul, "fp32_precision")  # torch 
 ROOM = 10  # the largest number of a matrix becomes about 2^ROOM: float16 ends at 2^16
 
 
-Split = tuple[list[Tensor], Tensor | None]
+Split = tuple[list[Tensor], Tensor | None]  # the pieces of a matrix, and its scale
 
 
 @contextmanager
@@ -97,10 +97,12 @@ class Arithmetic(Protocol):
     def room(self, X: Tensor, columns: int) -> list[Tensor] | None:
         """Room for the pieces of residuals (m, columns); None: they stay as they are."""
 
-    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Residuals as they are multiplied: their pieces, and the scale by which these are."""
+    def residuals(self, R: Tensor) -> Split:
+        """Residuals as they are multiplied: their pieces, and their scale, if it is not 1."""
 
-    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+    def add_product(
+        self, X: Tensor, pieces: list[Tensor], scale: Tensor | None, out: Tensor
+    ) -> None:
         """out += Rᵀ X for the R of these pieces."""
 
     def finer(self) -> "Arithmetic | None":
@@ -131,10 +133,12 @@ class Plain(NamedTuple):
     def room(self, X: Tensor, columns: int) -> None:
         return None
 
-    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
-        return [R], R.new_ones(())
+    def residuals(self, R: Tensor) -> Split:
+        return [R], None
 
-    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+    def add_product(
+        self, X: Tensor, pieces: list[Tensor], scale: Tensor | None, out: Tensor
+    ) -> None:
         out += pieces[0].T @ astype(X, self.dtype)
 
     def finer(self) -> None:
@@ -189,13 +193,16 @@ class Halves(NamedTuple):
     def room(self, X: Tensor, columns: int) -> list[Tensor]:
         return [X.new_empty((X.shape[0], columns)) for _ in range(self.pieces)]
 
-    def residuals(self, R: Tensor) -> tuple[list[Tensor], Tensor]:
+    def residuals(self, R: Tensor) -> Split:
         scale = power_of_two(R)
         return pieces_of(R * scale, self.pieces, getattr(torch, self.half), self.shift), scale
 
-    def add_product(self, X: Tensor, pieces: list[Tensor], scale: Tensor, out: Tensor) -> None:
+    def add_product(
+        self, X: Tensor, pieces: list[Tensor], scale: Tensor | None, out: Tensor
+    ) -> None:
         for k, piece in enumerate(pieces):
-            out += multiply(piece.T, X) * (2.0 ** (-self.shift * k) / scale)
+            G, power = multiply(piece.T, X), 2.0 ** (-self.shift * k)
+            out.add_(G if scale is None else G / scale, alpha=power)
 
 
 def pieces_of(B: Tensor, count: int, half: Any, shift: int) -> list[Tensor]:
