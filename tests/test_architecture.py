@@ -68,9 +68,13 @@ LAZY = {
     "data/sending.py": {"data.tensors", "rows.streamed", "rows.tensor"},  # they import torch
     "lab/provenance.py": {"rows.cores"},
     "device/softmax.py": {"device.softmax_kernel"},  # needs Triton
+    "device/picking.py": {"device.picking_kernel"},  # likewise
+    "device/row_sums.py": {"device.row_sums_kernel"},  # likewise
     "device/sweep.py": {"device.sweep_kernel"},  # likewise
     "solvers/stochastic.py": {"device.draws"},  # needs torch
-    "passes/softmax_tensors.py": {"device.softmax", "device.summing"},  # need torch
+    "passes/softmax_tensors.py": {"device.softmax", "device.summing", "device.picking"},
+    "passes/moments.py": {"device.row_sums"},  # need torch
+    "passes/class_sums.py": {"device.row_sums"},
     "problem/rounding.py": {"device.softmax"},
     "stores/pq.py": {"compress.matrix"},
 }

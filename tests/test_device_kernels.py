@@ -272,6 +272,49 @@ def test_which_of_the_two_ran(interpreter):
     assert interpreter(uses_triton)
 
 
+# -- sums of rows ----------------------------------------------------------------------------------
+
+
+def moments_of(X, w, half, stride):
+    from slender.device.row_sums import moments
+
+    wide = torch.zeros((len(X), X.shape[1] + stride), dtype=getattr(torch, half))
+    rows = wide[:, : X.shape[1]]
+    rows[:] = torch.from_numpy(X)
+    return [each.numpy() for each in moments(rows, torch.from_numpy(w), torch.float32)]
+
+
+def class_sums_of(X, w, y, C, half):
+    from slender.device.row_sums import add_by_class
+
+    rows, out = torch.from_numpy(X).to(getattr(torch, half)), torch.ones((C, X.shape[1])).double()
+    add_by_class(rows, torch.from_numpy(w), torch.from_numpy(y), out)
+    return out.numpy()
+
+
+@pytest.mark.parametrize(("m", "d"), [(7, 5), (40, 130), (3, 1100), (1, 1), (2, 9000)])
+@pytest.mark.parametrize("half", ["float16", "float32"])
+def test_moments_of_rows(call, m, d, half):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((m, d)).astype(half), rng.uniform(0, 1, m)
+    total, squares = call(moments_of, X, w, half, 3)
+    wide = X.astype(np.float64)
+    np.testing.assert_allclose(total, w @ wide, rtol=1e-6, atol=1e-6 * np.abs(wide).max())
+    np.testing.assert_allclose(squares, (wide**2).sum(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("m", "d", "C"), [(5, 3, 2), (200, 33, 7), (150, 1500, 40), (64, 8, 1)])
+@pytest.mark.parametrize("half", ["float16", "float32", "float64"])
+def test_sums_of_the_rows_of_classes(call, m, d, C, half):
+    """In float64, which the rows of a class that cancel need."""
+    rng = np.random.default_rng(1)
+    X, w = 1e3 + rng.standard_normal((m, d)), rng.uniform(0, 1, m)
+    X, y = X.astype(half), rng.integers(0, C, m)
+    true = np.ones((C, d))
+    np.add.at(true, y, w[:, None] * X.astype(np.float64))
+    np.testing.assert_allclose(call(class_sums_of, X, w, y, C, half), true, rtol=1e-13)
+
+
 # -- compiled for a GPU ----------------------------------------------------------------------------
 
 POINTERS = {  # of sweep_kernel; others are of the dtype of the rows
@@ -333,6 +376,20 @@ def test_picking_compiles(half):
         assert compiled(
             picking_kernel.pick_kernel, lambda name: {**of, **sizes}.get(name, "*fp32"), shape, 4
         )
+
+
+@pytest.mark.usefixtures("_compiler")
+@pytest.mark.parametrize("half", ["*fp16", "*bf16", "*fp32"])
+def test_sums_of_rows_compile(half):
+    from slender.device import row_sums_kernel as kernels
+
+    of = {"X": half, "y": "*i64", "order": "*i64", "squares": "*fp32"}
+    of |= dict.fromkeys(["stride", "d", "m"], "i32")
+    for kernel, fixed in (
+        (kernels.moments_kernel, {"ALIGN": 8, "WIDTH": 1024, "STAGES": 3}),
+        (kernels.classes_kernel, {"ALIGN": 8, "WIDTH": 1024, "ROWS": 64}),
+    ):
+        assert compiled(kernel, lambda name: of.get(name, "*fp64"), fixed, 4)
 
 
 @pytest.mark.usefixtures("_compiler")

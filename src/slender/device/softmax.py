@@ -57,7 +57,8 @@ def softmax_residuals(
         from .softmax_kernel import launch  # noqa: PLC0415  (imports Triton)
 
         figures, columns = launch(S, b, y, w, out or (), half_unit(out), factor, bend)
-        return Softmax(*figures, *columns[:2], columns[2] if bend else None)
+        loss, doubt, score = figures
+        return Softmax(loss, doubt, score, columns[0], columns[1], columns[2] if bend else None)
     found = twin(S, b, y, w, factor, bend)
     split(S, out or ())
     return found

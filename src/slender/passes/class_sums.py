@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, astype, to_numpy, zeros
+from ..arrays import Array, astype, is_numpy, to_numpy, zeros
 from ..data import Part
 from ..data.examples import GradientPass, bytes_of
 from .residuals import N_SUMS, R_X, RR, RR_X, R
@@ -64,7 +64,10 @@ class ClassSumsPass(GradientPass[ClassSums]):
 
     def add(self, sums: ClassSums, part: Part) -> None:
         self.residuals(sums, part)
-        part.block.add_by_class(part.w, part.y, sums.M)
+        if is_numpy(part.w):
+            part.block.add_by_class(part.w, part.y, sums.M)
+        else:
+            add_there(part, sums.M)
 
     def residuals(self, sums: ClassSums, part: Part, out: NDArray[Any] | None = None) -> None:
         r, size = part.w * self.doubt[part.y], astype(part.columns["sizes"], np.float64)
@@ -83,3 +86,11 @@ class ClassSumsPass(GradientPass[ClassSums]):
 
     def gradient_bytes(self, d: int, dtype: Any) -> int:
         return self.n_classes * d * 8
+
+
+def add_there(part: Part, M: Array) -> None:
+    """M += the sums of the rows of each class, on a device."""
+    from ..device.row_sums import add_by_class  # noqa: PLC0415  (needs torch)
+
+    block: Any = part.block
+    add_by_class(block.X, part.w, part.y, M)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
-from ..arrays import Array, astype, is_tensor, largest, namespace, to_numpy, zeros
+from ..arrays import Array, astype, is_numpy, is_tensor, largest, namespace, to_numpy, zeros
 from ..data import Part, Pass
 
 WIDENED = 8192  # rows of which columns' variances are computed at a time, in float64
@@ -24,6 +24,7 @@ class Moments:
         self.longest = 0.0  # the largest ‖x_i‖
         self.heavy = np.empty(0, np.intp)  # the rows with the largest w_i ‖x_i‖, increasing,
         self.heaviness = np.empty(0)  # and these numbers
+        self.waiting: list[Any] = []  # on a device: what `enter` takes, of several blocks
 
     def __iadd__(self, other: "Moments") -> "Moments":
         self.mean += other.mean
@@ -32,6 +33,17 @@ class Moments:
         self.longest = max(self.longest, other.longest)
         self.weigh(other.heavy, other.heaviness)
         return self
+
+    def enter(self, total: Array, squares: Array, w: Array, first: int) -> None:
+        """Rows from number `first` on: Σ w_i x_i / total, ‖x_i‖² and w_i."""
+        self.mean += to_numpy(total)
+        sizes = astype(namespace(squares).sqrt(squares), np.float64)
+        self.squares += float(w @ astype(squares, np.float64))
+        heaviness = w * sizes
+        self.reach += float(sizes.sum())
+        self.longest = max(self.longest, float(sizes.max()) if len(sizes) else 0.0)
+        heaviest = largest(heaviness, HEAVY)  # only these leave a device
+        self.weigh(first + to_numpy(heaviest), to_numpy(heaviness[heaviest]))
 
     def weigh(self, row: NDArray[np.intp], heaviness: NDArray[np.float64]) -> None:
         """Keep the HEAVY heaviest of those known and these."""
@@ -56,16 +68,28 @@ class MomentsPass(Pass[Moments]):
 
     def add(self, sums: Moments, part: Part) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the result
-            sums.mean += to_numpy(astype(part.w / self.total, part.block.dtype) @ part.block)
-            squares = part.block.row_squares()
+            block, w = part.block, part.w / self.total
+            if is_numpy(w):
+                total, squares = w.astype(block.dtype) @ block, block.row_squares()
+                sums.enter(total, squares, part.w, part.first)
+            else:  # once for all blocks: a device is waited for
+                total, squares = moments_there(block, w, part.columns["sizes"].dtype)
+                sums.waiting.append((total, squares, part.w, part.first))
             part.columns["sizes"][:] = namespace(squares).sqrt(squares)
-            sizes = astype(part.columns["sizes"], np.float64)
-            sums.squares += float(part.w @ astype(squares, np.float64))
-            heaviness = part.w * sizes
-        sums.reach += float(sizes.sum())
-        sums.longest = max(sums.longest, float(sizes.max()) if len(sizes) else 0.0)
-        heaviest = largest(heaviness, HEAVY)  # only these leave a device
-        sums.weigh(part.first + to_numpy(heaviest), to_numpy(heaviness[heaviest]))
+
+    def finish(self, sums: Moments) -> None:
+        if sums.waiting:
+            totals, squares, w, first = zip(*sums.waiting, strict=True)
+            xp = namespace(totals[0])
+            sums.enter(xp.stack(totals).sum(0), xp.concat(squares), xp.concat(w), first[0])
+            sums.waiting.clear()
+
+
+def moments_there(block: Any, w: Array, dtype: Any) -> tuple[Array, Array]:
+    """Σ w_i x_i, and ‖x_i‖² of every row, on a device."""
+    from ..device.row_sums import moments  # noqa: PLC0415  (needs torch)
+
+    return moments(block.X, w, dtype)
 
 
 class Spread:

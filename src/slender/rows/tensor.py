@@ -19,7 +19,6 @@ from .block import Bad, Block
 from .kernel import KernelRows
 
 HALVES = ("float16", "bfloat16")
-WIDENED = 4096  # rows that are added to the sums of their classes at a time, in float64
 
 
 class TensorBlock(Block):
@@ -55,12 +54,6 @@ class TensorBlock(Block):
         """out += Gᵀ X; halves are multiplied as such."""
         with ieee():
             self.arithmetic.add_product(self.X, *self.arithmetic.residuals(G), out)
-
-    def add_by_class(self, w: Any, y: Any, out: Any, first: int = 0) -> None:
-        """The sums of a device have all classes: `first` is 0."""
-        for lo in range(0, self.shape[0], WIDENED):
-            some = slice(lo, lo + WIDENED)
-            out.index_add_(0, y[some], self.X[some].double() * w[some, None])
 
     def row_squares(self) -> Any:
         return self.wide.square().sum(dim=1)
