@@ -4,17 +4,20 @@ import csv
 import json
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from slender.lab.plots import written
 from slender.lab.reproduce import carrying_out, catalogue
 from slender.lab.reproduce.base import TINY, Claim, Experiment, verdict
 from slender.lab.reproduce.carrying_out import Order, carry_out, prepare
 from slender.lab.reproduce.catalogue import EXPERIMENTS
 
 QUICK = ("slnd-losses", "slnd-eigenvalues", "slnd-theorem2", "slnd-lemma1", "sgdqn-onepass")
+EDGE = 1.0  # pixels that a box may round to beyond the paper
 NEVER = {"trace-quoted"}  # its data sets are images
 
 
@@ -33,14 +36,56 @@ def params():
             yield pytest.param(each, marks=marks, id=each.name)
 
 
+def apart(boxes, side):
+    """These boxes follow each other along a side of the figure without touching."""
+    spans = sorted((getattr(box, f"{side}0"), getattr(box, f"{side}1")) for box in boxes)
+    return all(end <= start for (_, end), (start, _) in pairwise(spans))
+
+
+def check_readable(figure, what):
+    """What a person looks for: whose figure it is, axes with names, nothing cut off or covered."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure.set_dpi(150)  # of the files: letters are not as wide at every size
+    FigureCanvasAgg(figure).draw()
+    size = figure.bbox
+    texts = [figure._suptitle, *figure.legends[0].get_texts()]
+    assert what in figure._suptitle.get_text().replace("\n", " ")
+    for ax in filter(lambda ax: ax.get_visible(), figure.axes):
+        texts += [ax.xaxis.label, ax.yaxis.label, *ax.texts]
+        texts += [ax.title, ax._left_title]
+        for axis, side in ((ax.xaxis, "x"), (ax.yaxis, "y")):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            labels = [tick.label1 for tick in ticks if tick.label1.get_text()]
+            assert labels, (ax.get_title("left"), side)
+            assert apart([label.get_window_extent() for label in labels], side), side
+            texts += labels
+            if not any(character.isalpha() for label in labels for character in label.get_text()):
+                shared = side == "y" and ax.get_subplotspec().colspan.start > 0
+                assert axis.label.get_text() or shared, side
+    for text in texts:
+        box = text.get_window_extent()
+        over = max(-box.x0, -box.y0, box.x1 - size.x1, box.y1 - size.y1)
+        assert over <= EDGE or not text.get_text(), f"{text.get_text()!r} is cut off"
+
+
 @pytest.mark.parametrize("each", list(params()))
-def test_an_experiment_writes_its_numbers_figures_and_claims(each, tmp_path):
+def test_an_experiment_writes_its_numbers_figures_and_claims(each, tmp_path, monkeypatch):
     if each.packages:
         pytest.importorskip("faiss")
+    figures = []
+
+    def seen(figure, path):
+        figures.append(figure)
+        return written(figure, path)
+
+    monkeypatch.setattr(carrying_out, "written", seen)
     order = Order((each,), tmp_path, scale=TINY)
     prepare(order)
     (done,) = carry_out(order, lambda name, line: None)
     assert done.reason == ""
+    check_readable(figures[0], each.what)
     folder = tmp_path / each.name
     document = json.loads((folder / "results.json").read_text())
     assert document == done.document

@@ -10,10 +10,11 @@ from ..panels import COLOURS, legend, panels, titled
 from .base import Row, grouped
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-WHOLE = ("passes", "k", "rank k")  # names of axes whose numbers are whole
+WHOLE = ("passes", "guesses k")  # names of axes whose numbers are whole
 NARROW = 2.0  # decades: an axis with fewer has plain numbers
+SHORT = 1.0  # decades: an upright axis with fewer would have one or two of them, and gets them all
 LINES = ("-", "--", "-.", ":")
-WIDTH = 115  # letters of a heading on a line
+WIDTH = 105  # letters of a heading on a line of 8.6 inches
 
 
 def sheet(heading: str, columns: int, rows: int = 1, height: float = 3.2) -> tuple[Any, Any]:
@@ -106,7 +107,9 @@ def below(figure: Any, axes: Any, columns: int = 4) -> Any:
                 continue
             axis.set_minor_formatter(ticker.NullFormatter())
             if 0 < low and np.log10(high / low) < NARROW:
-                axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 5)))
+                short = axis is ax.yaxis and np.log10(high / low) < SHORT
+                subs = range(1, 10) if short else (1, 2, 3, 5)
+                axis.set_major_locator(ticker.LogLocator(subs=subs))
                 axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
     legend(figure, axes, columns, place="outside lower center", fontsize=8.5)
     return figure
