@@ -250,7 +250,7 @@ def _carry_out(
             raise Interrupted(
                 f"{ledger.saved} fits are in {json}; the same command with --resume continues"
                 if kept
-                else "nothing was written"
+                else "no result was written"
             ) from stop
     if not outcome.fits:
         raise ValueError(f"nothing could be fitted: {outcome.left_out[0]['reason']}")
