@@ -15,6 +15,7 @@ from slender.lab.reproduce import carrying_out, catalogue
 from slender.lab.reproduce.base import TINY, Claim, Experiment, verdict
 from slender.lab.reproduce.carrying_out import Order, carry_out, prepare
 from slender.lab.reproduce.catalogue import EXPERIMENTS
+from slender.lab.reproduce.drawing import brief
 
 QUICK = ("slnd-losses", "slnd-eigenvalues", "slnd-theorem2", "slnd-lemma1", "sgdqn-onepass")
 EDGE = 1.0  # pixels that a box may round to beyond the paper
@@ -106,6 +107,37 @@ def test_an_experiment_writes_its_numbers_figures_and_claims(each, tmp_path, mon
         assert claim["text"] in verdict(claim)
     assert {"slender", "numpy", "python"} <= document["versions"].keys()
     assert document["command"].startswith(f"slender reproduce {each.name}")
+
+
+@pytest.mark.parametrize("name", ["slnd-eigenvalues", "slnd-theorem2"])
+def test_long_paths_of_data_are_cut_in_figures_only(name, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    paths = [str(tmp_path / ("a long folder " * 6) / f"rows {k}.npz") for k in (1, 2)]
+    Path(paths[0]).parent.mkdir()
+    for path in paths:
+        np.savez(path, X=rng.standard_normal((80, 5)) + y[:, None], y=y)
+    figures = []
+    monkeypatch.setattr(carrying_out, "written", lambda figure, path: figures.append(figure))
+    each = catalogue.experiment(name)
+    order = Order((each,), tmp_path / "out", tuple(paths), scale=TINY)
+    prepare(order)
+    (done,) = carry_out(order, lambda name, line: None)
+    check_readable(figures[0], each.what)
+    texts = [
+        text.get_text() for text in figures[0].findobj(lambda artist: hasattr(artist, "get_text"))
+    ]
+    assert {path[-23:] for path in paths} <= {text.removeprefix("…") for text in texts}
+    (table,) = done.document["tables"]
+    rows = csv.DictReader((tmp_path / "out" / name / table).read_text().splitlines())
+    assert {row["data"] for row in rows} == set(paths)
+
+
+def test_names_that_end_alike_are_not_cut():
+    ends = [f"{start}/{'x' * 40}" for start in "ab"]
+    rows = {"points": [{"data": name, "y": 1} for name in ends]}
+    assert brief(rows, ends) == rows
+    assert brief(rows, ends[:1])["points"][0] == {"data": "…" + "x" * 23, "y": 1}
 
 
 def test_names_and_aliases_are_told_apart():
