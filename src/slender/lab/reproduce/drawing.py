@@ -15,7 +15,7 @@ NARROW = 2.0  # decades: an axis with fewer has plain numbers
 SHORT = 1.0  # decades: an upright axis with fewer would have one or two of them, and gets them all
 NAME = 24  # letters of the name of a data set
 LINES = ("-", "--", "-.", ":")
-WIDTH = 105  # letters of a heading on a line of 8.6 inches
+WIDTH = 108  # letters of a heading on a line of 8.6 inches
 
 
 def sheet(heading: str, columns: int, rows: int = 1, height: float = 3.2) -> tuple[Any, Any]:
