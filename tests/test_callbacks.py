@@ -167,6 +167,35 @@ def test_fit_and_path_keep_records(slender, files):
     assert [line["C"] for line in lines("p.jsonl")] == [0.1, 1.0]
 
 
+def test_lines_are_beside_every_json_also_if_records_go_elsewhere(slender, files, monkeypatch):
+    seen = []
+    monkeypatch.setattr("slender.extras.find_spec", lambda name: True)
+    monkeypatch.setattr("slender.callbacks.MLflow.keep", lambda self, record: seen.append(record))
+    where = ("--log", "mlflow", "-q")
+    for words, passes in (
+        (("fit", "X.npy", "y.npy", "--method", "slnd", "--passes", 3, "--out", "m"), 3),
+        (("path", "X.npy", "y.npy", "--cs", "0.1,1", "--out", "m"), 2),
+        (("run", "--opt", "bcfw", "--passes", 4), 4),
+    ):
+        seen.clear()
+        code, _, err = slender(*words, "--json", "out.json", *where)
+        assert (code, err) == (0, "")
+        assert len(seen) == len(lines("out.jsonl")) == passes
+        Path("out.jsonl").unlink()
+        assert slender(*words, "--json", "-", *where)[0] == 0
+        assert not list(Path().glob("*.jsonl"))
+
+
+def test_records_of_a_fit_that_continues_are_added(slender, files):
+    words = ("fit", "X.npy", "y.npy", "--method", "slnd", "--passes", 3, "--out", "m", "-q",
+             "--checkpoint", "saved", "--log", "f.jsonl")  # fmt: skip
+    Path("f.jsonl").write_text('{"passes": 0.5}\n')  # of the run that was killed
+    assert slender(*words, "--resume")[0] == 0
+    assert [line["passes"] for line in lines("f.jsonl")] == [0.5, 1.0, 2.0, 3.0]
+    assert slender(*words)[0] == 0
+    assert [line["passes"] for line in lines("f.jsonl")] == [1.0, 2.0, 3.0]
+
+
 def test_run_and_compare_keep_records_beside_their_json(slender):
     words = ("--opt", "bcfw", "--passes", 2, "--quiet")
     assert slender("run", *words, "--json", "run.json")[0] == 0

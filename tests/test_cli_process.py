@@ -129,17 +129,18 @@ def test_ctrl_c_ends_a_fit_and_keeps_its_model(folder, command, sent):
 
 
 @pytest.mark.parametrize(
-    ("words", "bar", "again"),
+    ("words", "bar", "again", "records"),
     [
-        ("path X.npy y.npy --out new --json r.json --full --tol 1e-9", b"1/45 C", b"interrupted:"),
-        ("demo", b"passes", None),
+        ("path X.npy y.npy --out new --json r.json --full --tol 1e-9", b"1/45 C", b"interrupted:",
+         {"r.jsonl"}),
+        ("demo", b"passes", None, set()),
     ],
-)
-def test_ctrl_c_twice_or_in_the_demo_writes_nothing(folder, words, bar, again):
+)  # fmt: skip
+def test_ctrl_c_twice_or_in_the_demo_writes_no_result(folder, words, bar, again, records):
     before = {path.name for path in folder.iterdir()}
     seen = pressed(words, bar, again)
-    assert b"slender: interrupted; nothing was written" in seen
-    assert {path.name for path in folder.iterdir()} == before | {"X.npy", "y.npy"}
+    assert b"slender: interrupted; no result was written" in seen
+    assert {path.name for path in folder.iterdir()} == before | {"X.npy", "y.npy"} | records
 
 
 def test_ctrl_c_in_a_run_keeps_the_passes_done_which_are_shown_as_they_end(folder):

@@ -21,6 +21,7 @@ PAGES = [
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts),
 ]
 MADE = {"benchmarks.md"}  # by a command, of measurements that take hours
+README_LINES = 130  # it is the face; what needs more room is in docs/
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 NOT_RUN = re.compile(r"# not run by the tests: (.+)")
 LANGUAGES = {"python", "sh", "text", "py"}  # py is shown, not run; text is no code
@@ -206,6 +207,19 @@ def test_the_figures_in_the_readme_are_measured():
     for figure in figures:  # some tables name the ratio in the column's title, without the sign
         number = re.escape(figure.rstrip("×"))
         assert re.search(rf"(?<![\d.]){number}(?!\.?\d)", measured), figure
+
+
+def test_the_readme_is_short_and_shows_figures_with_the_commands_that_redraw_them():
+    from slender.lab.reproduce.catalogue import experiment
+
+    readme = (ROOT / "README.md").read_text()
+    assert readme.count("\n") <= README_LINES
+    shown = re.findall(r"^!\[.+\]\(docs/reproduce-\w+\.png\)\n(.+)$", readme, flags=re.MULTILINE)
+    assert len(shown) >= 3
+    for caption in shown:
+        name, data = re.search(r"`([a-z-]+) --data (\w+)`", caption).groups()
+        assert experiment(name).name == name
+        assert data in experiment(name).data
 
 
 def test_the_commands_that_redraw_figures_run(tmp_path, monkeypatch, slender):

@@ -214,7 +214,9 @@ def test_a_reproduced_figure(here, slender):
         folder = Path("papers") / name
         folder.mkdir(parents=True)
         Image.new("RGB", (8, 8), "red").save(folder / "x.png")
-        (folder / "x.csv").write_text("k,top1\n" + "".join(f"{k},0.5\n" for k in range(60)))
+        (folder / "x.csv").write_text(
+            "k,top1,how\n" + "".join(f"{k},{0.1 + 1e-9 * k!r},ours\n" for k in range(60))
+        )
         claims = [
             {"text": "rank <matters>", "holds": True, "numbers": {"k": 64, "top1": 0.51}},
             {"text": "SGD is slower", "holds": False, "numbers": {}},
@@ -229,7 +231,7 @@ def test_a_reproduced_figure(here, slender):
     page = page_of(slender, "papers")
     for text in ("Figure one", "Figure two", "1 of 2", "holds rank <matters> (k 64, top1 0.51)",
                  "does not hold SGD is slower", "the first 20 of 60 rows", "gone.png: No such file",
-                 "slender reproduce two"):  # fmt: skip
+                 "slender reproduce two", "19 0.1 ours"):  # fmt: skip
         assert text in page.text
     assert [tag for tag, _ in page.tags].count("img") == 2
 

@@ -19,6 +19,9 @@ PAINT = """new Promise(done => new PerformanceObserver(list => {
   const [paint] = list.getEntriesByName("first-contentful-paint");
   if (paint) done(paint.startTime);
 }).observe({type: "paint", buffered: true}))"""
+# figures of the widest tables that one must scroll to, on paper never: the page begins with one
+UNSEEN = """[...document.querySelectorAll('.wide td')].filter(e =>
+  e.getBoundingClientRect().right > innerWidth).map(e => e.textContent)"""
 SHOWN = "[...document.querySelectorAll('{}')].filter(e => e.getClientRects().length)"
 
 
@@ -193,6 +196,7 @@ def test_it_fits_a_phone(page, browser):
     smallest = "Math.min(...[...document.querySelectorAll('svg text')].filter(e => " \
                "e.getClientRects().length).map(e => e.getBoundingClientRect().height))"  # fmt: skip
     assert browser.value(smallest) > 9
+    assert browser.value(UNSEEN) == []
 
 
 def test_it_prints_on_white(page, browser):
@@ -200,6 +204,10 @@ def test_it_prints_on_white(page, browser):
     assert (pixels(browser.picture(selector="h1"))[2, -2] == 255).all()
     assert browser.value(SHOWN.format(".chart label, .tools, .more") + ".length") == 0
     assert coloured(browser.picture(selector="#r1-0-0 svg")) > 0.003
+    browser.open(page, 700, media="print")  # A4 between its margins
+    assert browser.value("document.documentElement.scrollWidth") == 700
+    assert browser.value("document.querySelectorAll('.wide td').length") > 0
+    assert browser.value(UNSEEN) == []
     pdf = browser.pdf()
     assert pdf.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3

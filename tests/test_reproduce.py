@@ -4,17 +4,21 @@ import csv
 import json
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from slender.lab.plots import written
 from slender.lab.reproduce import carrying_out, catalogue
 from slender.lab.reproduce.base import TINY, Claim, Experiment, verdict
 from slender.lab.reproduce.carrying_out import Order, carry_out, prepare
 from slender.lab.reproduce.catalogue import EXPERIMENTS
+from slender.lab.reproduce.drawing import brief
 
 QUICK = ("slnd-losses", "slnd-eigenvalues", "slnd-theorem2", "slnd-lemma1", "sgdqn-onepass")
+EDGE = 1.0  # pixels that a box may round to beyond the paper
 NEVER = {"trace-quoted"}  # its data sets are images
 
 
@@ -33,14 +37,56 @@ def params():
             yield pytest.param(each, marks=marks, id=each.name)
 
 
+def apart(boxes, side):
+    """These boxes follow each other along a side of the figure without touching."""
+    spans = sorted((getattr(box, f"{side}0"), getattr(box, f"{side}1")) for box in boxes)
+    return all(end <= start for (_, end), (start, _) in pairwise(spans))
+
+
+def check_readable(figure, what):
+    """What a person looks for: whose figure it is, axes with names, nothing cut off or covered."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure.set_dpi(150)  # of the files: letters are not as wide at every size
+    FigureCanvasAgg(figure).draw()
+    size = figure.bbox
+    texts = [figure._suptitle, *figure.legends[0].get_texts()]
+    assert what in figure._suptitle.get_text().replace("\n", " ")
+    for ax in filter(lambda ax: ax.get_visible(), figure.axes):
+        texts += [ax.xaxis.label, ax.yaxis.label, *ax.texts]
+        texts += [ax.title, ax._left_title]
+        for axis, side in ((ax.xaxis, "x"), (ax.yaxis, "y")):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            labels = [tick.label1 for tick in ticks if tick.label1.get_text()]
+            assert labels, (ax.get_title("left"), side)
+            assert apart([label.get_window_extent() for label in labels], side), side
+            texts += labels
+            if not any(character.isalpha() for label in labels for character in label.get_text()):
+                shared = side == "y" and ax.get_subplotspec().colspan.start > 0
+                assert axis.label.get_text() or shared, side
+    for text in texts:
+        box = text.get_window_extent()
+        over = max(-box.x0, -box.y0, box.x1 - size.x1, box.y1 - size.y1)
+        assert over <= EDGE or not text.get_text(), f"{text.get_text()!r} is cut off"
+
+
 @pytest.mark.parametrize("each", list(params()))
-def test_an_experiment_writes_its_numbers_figures_and_claims(each, tmp_path):
+def test_an_experiment_writes_its_numbers_figures_and_claims(each, tmp_path, monkeypatch):
     if each.packages:
         pytest.importorskip("faiss")
+    figures = []
+
+    def seen(figure, path):
+        figures.append(figure)
+        return written(figure, path)
+
+    monkeypatch.setattr(carrying_out, "written", seen)
     order = Order((each,), tmp_path, scale=TINY)
     prepare(order)
     (done,) = carry_out(order, lambda name, line: None)
     assert done.reason == ""
+    check_readable(figures[0], each.what)
     folder = tmp_path / each.name
     document = json.loads((folder / "results.json").read_text())
     assert document == done.document
@@ -61,6 +107,37 @@ def test_an_experiment_writes_its_numbers_figures_and_claims(each, tmp_path):
         assert claim["text"] in verdict(claim)
     assert {"slender", "numpy", "python"} <= document["versions"].keys()
     assert document["command"].startswith(f"slender reproduce {each.name}")
+
+
+@pytest.mark.parametrize("name", ["slnd-eigenvalues", "slnd-theorem2"])
+def test_long_paths_of_data_are_cut_in_figures_only(name, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    paths = [str(tmp_path / ("a long folder " * 6) / f"rows {k}.npz") for k in (1, 2)]
+    Path(paths[0]).parent.mkdir()
+    for path in paths:
+        np.savez(path, X=rng.standard_normal((80, 5)) + y[:, None], y=y)
+    figures = []
+    monkeypatch.setattr(carrying_out, "written", lambda figure, path: figures.append(figure))
+    each = catalogue.experiment(name)
+    order = Order((each,), tmp_path / "out", tuple(paths), scale=TINY)
+    prepare(order)
+    (done,) = carry_out(order, lambda name, line: None)
+    check_readable(figures[0], each.what)
+    texts = [
+        text.get_text() for text in figures[0].findobj(lambda artist: hasattr(artist, "get_text"))
+    ]
+    assert {path[-23:] for path in paths} <= {text.removeprefix("…") for text in texts}
+    (table,) = done.document["tables"]
+    rows = csv.DictReader((tmp_path / "out" / name / table).read_text().splitlines())
+    assert {row["data"] for row in rows} == set(paths)
+
+
+def test_names_that_end_alike_are_not_cut():
+    ends = [f"{start}/{'x' * 40}" for start in "ab"]
+    rows = {"points": [{"data": name, "y": 1} for name in ends]}
+    assert brief(rows, ends) == rows
+    assert brief(rows, ends[:1])["points"][0] == {"data": "…" + "x" * 23, "y": 1}
 
 
 def test_names_and_aliases_are_told_apart():

@@ -127,7 +127,7 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a command line."""
-    kept, options = "nothing was written", {}
+    kept, options = "no result was written", {}
     WORDS.set(tuple(arguments))
     with warnings.catch_warnings():
         try:

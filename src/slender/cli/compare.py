@@ -1,5 +1,6 @@
 """slender compare: optimisers x data sets x seeds; with --sizes, x numbers of training rows."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ from .compared import report
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess, of_optimiser
 from .interrupts import Interrupted, interruptible
 from .live import progress_of_comparison
-from .logs import check_log, log_beside, logged
+from .logs import check_log, logged, places_of
 from .options import Json, Key, Label, Plot, Quiet, Threads, of_data, of_output, read_grid
 from .output import check_outputs, check_plot, say, show, write_json
 from .resuming import forget_fits, ledger_in
@@ -80,8 +81,8 @@ def compare(
     are means over the seeds.
     """
     check_outputs(json, plot)
-    log = log_beside(log, json)
-    check_log(log, json, plot, only_lines=True)
+    places = places_of(log, json)
+    check_log(places, json, plot, only_lines=True)
     check_plot(plot)
     from ..lab import comparison
     from ..lab.optimisers import Options
@@ -119,7 +120,7 @@ def compare(
     for reason in reasons:
         say(f"left out: {reason}")
     with ledger_in(checkpoint, json) as ledger:
-        results = _carry_out(plan, ledger, log, resume, quiet)
+        results = _carry_out(plan, ledger, places, resume, quiet)
     if plot is not None:
         _plot(results, plot)
     write_json(results, json)
@@ -206,7 +207,7 @@ def _rates(text: str) -> Any:
 
 
 def _carry_out(
-    plan: Any, json: str | None, log: str | None, resume: bool, quiet: bool
+    plan: Any, json: str | None, places: Sequence[str], resume: bool, quiet: bool
 ) -> dict[str, Any]:
     from ..lab.comparison import ASKED
     from ..lab.comparison import compare as carry_out
@@ -227,7 +228,7 @@ def _carry_out(
         write_json(document(fits), json)
 
     ledger = Ledger(ASKED, _earlier(json, resume), save)
-    keep = logged(log, append=resume)
+    keep = logged(places, append=resume)
     with progress_of_comparison(plan.fits, quiet) as advance:
 
         def watch(event: Any) -> None:
@@ -249,7 +250,7 @@ def _carry_out(
             raise Interrupted(
                 f"{ledger.saved} fits are in {json}; the same command with --resume continues"
                 if kept
-                else "nothing was written"
+                else "no result was written"
             ) from stop
     if not outcome.fits:
         raise ValueError(f"nothing could be fitted: {outcome.left_out[0]['reason']}")

@@ -10,7 +10,7 @@ from .cluster import spread
 from .device import AUTO, check_asked, fits_on
 from .imagery import fitted_encoder, read_images, reasons, with_classes
 from .interrupts import Ending, Interrupted, interruptible
-from .logs import check_log, logged
+from .logs import check_log, logged, places_of
 from .options import (
     Cluster,
     Data,
@@ -70,7 +70,8 @@ def fit(
 ) -> None:
     """Fit a linear classifier and write it to a model file."""
     check_outputs(out, json)
-    check_log(log, out, json)
+    places = places_of(log, json)
+    check_log(places, out, json)
     folder = check_resume(settings.get("checkpoint"), resume)
     spreads = cluster is not None or workers is not None
     asked = check_asked(settings.pop("device", AUTO), here=not spreads)
@@ -101,7 +102,7 @@ def fit(
         spread(data[0], cluster, workers, there) as rows,
         _bar(f"fit {method}", model, quiet) as advance,
     ):
-        given, calls = (rows, data[1]), [advance, *logged(log), ending]
+        given, calls = (rows, data[1]), [advance, *logged(places, append=resume), ending]
         try:
             interruptible(lambda: fit_watched(model, given, watched, calls), ending)
         except KeyboardInterrupt:

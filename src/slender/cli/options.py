@@ -47,7 +47,8 @@ Log = Annotated[
     of_output(
         "--log",
         metavar="WHERE",
-        help="Keep each record as it comes: FILE.jsonl, tensorboard:FOLDER, wandb or mlflow.",
+        help="Keep each record as it comes: FILE.jsonl, tensorboard:FOLDER, wandb or mlflow.  "
+        "Beside the file of --json there are always lines.",
     ),
 ]
 Quiet = Annotated[bool, of_output("--quiet", "-q", help="Print no summary and no progress.")]

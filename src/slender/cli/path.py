@@ -9,7 +9,7 @@ from ..registry import PROBES
 from .cluster import spread
 from .device import AUTO, check_asked, fits_on
 from .interrupts import Ending, Interrupted, interruptible
-from .logs import check_log, logged
+from .logs import check_log, logged, places_of
 from .options import (
     Cluster,
     Data,
@@ -104,7 +104,8 @@ def path(
     is scored once, at the end.
     """
     check_outputs(out, json, plot)
-    check_log(log, out, json, plot)
+    places = places_of(log, json)
+    check_log(places, out, json, plot)
     check_plot(plot)
     folder = check_resume(settings.get("checkpoint"), resume)
     for name in ("lambda1", "lambda2"):
@@ -128,7 +129,7 @@ def path(
     device, there = fits_on(model, asked, data, spreads)
     ending = Ending()
     with spread(data[0], cluster, workers, there) as rows, _bar(model, penalty, quiet) as advance:
-        model.set_params(callbacks=[advance, *logged(log), ending])
+        model.set_params(callbacks=[advance, *logged(places, append=resume), ending])
         try:
             interruptible(lambda: model.fit(rows, data[1]), ending)
         except KeyboardInterrupt:

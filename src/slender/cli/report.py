@@ -66,10 +66,8 @@ def report(
     about = {"command": "report", "out": str(out), "bytes": len(text.encode()), "title": title}
     write_json({**about, "results": [_summary(each) for each in sections]}, json)
     if not quiet and json != "-":
-        shown = ", ".join(dict.fromkeys(why for each in sections for why in each.left_out))
-        show(
-            f"{out}: {len(text.encode()) / 1e6:.2f} MB", *([f"left out: {shown}"] if shown else [])
-        )
+        left_out = dict.fromkeys(why for each in sections for why in each.left_out)
+        show(f"{out}: {len(text.encode()) / 1e6:.2f} MB", *(f"left out: {why}" for why in left_out))
 
 
 def _summary(section: Any) -> dict[str, Any]:

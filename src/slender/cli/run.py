@@ -8,7 +8,7 @@ import typer
 from .device import AUTO, Device, check_asked, computes_on
 from .experiments import OPT, DataDir, Dataset, Obj, Preprocess
 from .interrupts import Ending, Interrupted, interruptible
-from .logs import check_log, log_beside, logged
+from .logs import check_log, logged, places_of
 from .options import Json, Key, Label, Log, Plot, Quiet, Threads, of_data
 from .output import cell, check_outputs, check_plot, show, write_json
 from .progress import progress_of_passes
@@ -62,8 +62,8 @@ def run(
     fit after the pass that is running.  An option that the optimiser does not use is an error.
     """
     check_outputs(json, plot)
-    log = log_beside(log, json)
-    check_log(log, json, plot)
+    places = places_of(log, json)
+    check_log(places, json, plot)
     check_plot(plot)
     check_asked(device)
     from ..files import Names
@@ -89,7 +89,7 @@ def run(
     fit |= {"compression": compression, **describe(split, opt, chosen, options, seed)}
     fit["device"], there = _where(fit, device, split.X_train)
     ending, table = Ending(), Table(_heading(fit))
-    keep = logged(log)
+    keep = logged(places)
     for_people = not quiet and json != "-"
     with progress_of_passes(f"{opt} on {dataset}", options.passes, quiet or for_people) as advance:
 

@@ -3,7 +3,7 @@
 import base64
 import csv
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,29 @@ def _table(folder: Path, name: str, section: Section) -> Element | None:
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         section.left_out.append(f"{name}: not a table.")
         return None
-    made = table(rows[0], rows[1 : SHOWN + 1])
+    shown = [[_rounded(cell) for cell in row] for row in rows[1 : SHOWN + 1]]
+    words = [place for place, column in enumerate(zip(*shown, strict=True)) if _names(column)]
+    made = table(rows[0], shown, words or (0,))
     if len(rows) - 1 > SHOWN:
         made.append(E("p", f"the first {SHOWN} of {len(rows) - 1:,} rows", class_="note"))
     return made
+
+
+def _rounded(cell: str) -> str:
+    """A number with the digits that people compare; the file has all of them."""
+    number = _number(cell)
+    return cell if number is None or cell.lstrip("-").isdigit() else f"{number:.6g}"
+
+
+def _names(column: Sequence[str]) -> bool:
+    return any(cell and _number(cell) is None for cell in column)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
 
 
 def _content(folder: Path, name: str, section: Section) -> bytes | None:

@@ -7,6 +7,8 @@ from typing import Any
 from .elements import E, Element, clean, data
 
 SHOWN = 20  # rows of a long table at first, and in print
+WIDE = 6  # columns; on paper and phones a table with more is a list for each row
+NONE = "—"
 
 # name of a figure -> what people call it, how it is written ("%" is a share as a percentage)
 FIGURES: dict[str, tuple[str, str]] = {
@@ -39,7 +41,7 @@ def written(value: Any, style: str) -> str:
         text = written(value.get("mean"), style)
         return f"{text} ± {100 * spread if style == '%' else spread:.2g}" if spread else text
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return "—"
+        return NONE
     if style == "%":
         return f"{100 * value:.2f} %"
     if style == "share":
@@ -71,14 +73,17 @@ def table(
 ) -> Element:
     """A table that scrolls sideways inside the page; columns but those of `text` are numbers."""
     looks = [None if place in text else "number" for place in range(len(heads))]
+    wide = len(heads) > WIDE
+    names = heads if wide else [None] * len(heads)
 
-    def line(tag: str, cells: Sequence[Any], **more: str) -> Element:
-        return E("tr", [E(tag, cell, class_=look, **more)
-                        for cell, look in zip(cells, looks, strict=True)])  # fmt: skip
+    def cell(content: Any, look: str | None, name: Any) -> Element:
+        return E("td", content, class_="none" if content == NONE else look, data_name=name)
 
-    body = E("tbody", [line("td", row) for row in rows])
-    head = E("thead", line("th", heads, scope="col"))
-    return E("div", E("table", head, body), class_="scroll", tabindex="0")
+    body = [E("tr", list(map(cell, row, looks, names))) for row in rows]
+    head = E("tr", [E("th", name, class_=look, scope="col")
+                    for name, look in zip(heads, looks, strict=True)])  # fmt: skip
+    made = E("table", E("thead", head), E("tbody", body))
+    return E("div", made, class_="scroll wide" if wide else "scroll", tabindex="0")
 
 
 def pairs(values: Mapping[str, Any]) -> Element:

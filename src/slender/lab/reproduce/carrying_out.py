@@ -28,6 +28,7 @@ from ..provenance import machine
 from ..repeats import Say
 from ..splits import Split, fingerprint, locate
 from .base import FULL, Experiment, Material, Row, Scale, as_document
+from .drawing import brief
 from .material import loaded
 
 RESULTS = "results.json"
@@ -134,7 +135,7 @@ def _one(order: Order, each: Experiment, sets: _Sets, say: Say) -> Done:
     }
     for name, rows in tables.items():
         save(as_csv(rows), folder / f"{name}.csv")
-    figure = each.draw(tables)
+    figure = each.draw(brief(tables, names))
     for suffix in PICTURES:
         written(figure, folder / (each.name + suffix))
     text = as_json(document)

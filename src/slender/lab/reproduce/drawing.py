@@ -1,19 +1,21 @@
 """How the figures of the papers are drawn: from rows of tables, one line for each kind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...extras import need
 from ..panels import COLOURS, legend, panels, titled
-from .base import Row, grouped
+from .base import Row, Tables, grouped
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-WHOLE = ("passes", "k", "rank k")  # names of axes whose numbers are whole
+WHOLE = ("passes", "guesses k")  # names of axes whose numbers are whole
 NARROW = 2.0  # decades: an axis with fewer has plain numbers
+SHORT = 1.0  # decades: an upright axis with fewer would have one or two of them, and gets them all
+NAME = 24  # letters of the name of a data set
 LINES = ("-", "--", "-.", ":")
-WIDTH = 115  # letters of a heading on a line
+WIDTH = 108  # letters of a heading on a line of 8.6 inches
 
 
 def sheet(heading: str, columns: int, rows: int = 1, height: float = 3.2) -> tuple[Any, Any]:
@@ -35,6 +37,18 @@ def folded(text: str, letters: int) -> str:
         else:
             lines[-1] = longer
     return "\n".join(lines)
+
+
+def brief(tables: Tables, names: Iterable[str]) -> Tables:
+    """The tables as they are drawn: of a long path, which is no title, the end alone."""
+    ends = {name: f"…{name[1 - NAME :]}" if len(name) > NAME else name for name in names}
+    if len(set(ends.values())) < len(ends):  # the ends do not tell them apart
+        return tables
+    return {
+        table: [{key: ends.get(cell, cell) if isinstance(cell, str) else cell
+                 for key, cell in row.items()} for row in rows]
+        for table, rows in tables.items()
+    }  # fmt: skip
 
 
 def named(ax: Any, x: str, y: str, title: str = "") -> None:
@@ -106,7 +120,9 @@ def below(figure: Any, axes: Any, columns: int = 4) -> Any:
                 continue
             axis.set_minor_formatter(ticker.NullFormatter())
             if 0 < low and np.log10(high / low) < NARROW:
-                axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 5)))
+                short = axis is ax.yaxis and np.log10(high / low) < SHORT
+                subs = range(1, 10) if short else (1, 2, 3, 5)
+                axis.set_major_locator(ticker.LogLocator(subs=subs))
                 axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
     legend(figure, axes, columns, place="outside lower center", fontsize=8.5)
     return figure

@@ -113,7 +113,7 @@ def draw(tables: Tables) -> Any:
         lines(left, whole, "epoch", "below", "kind", list(KINDS), above(0.0, best / 2))
         left.set_yscale("log")
         left.set_xscale("log")
-        left.axhline(NEAR, color="0.4", lw=0.8, ls=":")
+        left.axhline(NEAR, color="0.4", lw=0.8, ls=":", label=f"{NEAR:.0%} below the best")
         named(left, "epochs", "dual value, share below the best", f"{data}: {largest:,} rows")
         lines(right, rows, "size", "epochs", "kind", list(KINDS))
         numbers_on(right, "x", sorted({row["size"] for row in rows}))

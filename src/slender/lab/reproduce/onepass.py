@@ -147,6 +147,6 @@ def draw(tables: Tables) -> Any:
 
 
 ONEPASS = Experiment(
-    "sgdqn-onepass", PAPER, "Part II, second order", "one pass against the optimum on n examples",
+    "sgdqn-onepass", PAPER, "Part II, second order", "one pass against the exact optimum",
     measure, judge, draw,
 )  # fmt: skip

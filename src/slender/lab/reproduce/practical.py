@@ -234,7 +234,7 @@ def judge_mu(tables: Tables) -> list[Claim]:
 def draw_mu(tables: Tables) -> Any:
     its = grouped(tables["mu"], "data")
     figure, axes = sheet(MU.heading, max(2, len(its)), 1, 3.2)
-    rows = [dict(row, kind=f"μ = {row['mu']:g}") for row in tables["mu"]]
+    rows = [dict(row, kind=f"μ = $10^{{{log10(row['mu']):.0f}}}$") for row in tables["mu"]]
     for ax, (data, mine) in zip(axes[0], grouped(rows, "data").items(), strict=False):
         lines(ax, mine, "passes", "share", "kind", change=above(0.0, 1e-9))
         ax.set_yscale("log")

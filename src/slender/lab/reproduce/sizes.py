@@ -104,7 +104,9 @@ def draw(tables: Tables) -> Any:
             named(ax, "training rows", label, data if name == "seconds" else "")
         row_of_axes[0].set_yscale("log")
         row_of_axes[2].set_yscale("symlog", linthresh=0.1)
-        row_of_axes[2].set_ylim(bottom=0)
+        highest = max(percent(row["above_best"]) for row in rows)
+        row_of_axes[2].set_ylim(0, 1.5 * max(highest, 0.1))
+        row_of_axes[2].yaxis.set_major_formatter("{x:g}")
     return below(figure, axes)
 
 

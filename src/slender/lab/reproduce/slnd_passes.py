@@ -135,13 +135,12 @@ def draw(tables: Tables) -> Any:
         last = max(row["passes"] for row in rows if row["method"] != "SGD")
         shown = [row for row in rows if row["passes"] <= last]
         lines(upper, shown, "passes", "top1", "method", list(METHODS), percent)
-        named(upper, "passes" if alone else "", "top-1 on test rows, %", data)
+        named(upper, "passes", "top-1 on test rows, %", data)
         if rows[0]["top5"] is None:
             lower.text(0.5, 0.5, f"{TOP} classes or fewer", ha="center", transform=lower.transAxes)
         else:
             lines(lower, shown, "passes", "top5", "method", list(METHODS), percent)
         named(lower, "passes", "top-5 on test rows, %")
-        upper.xaxis.get_major_locator().set_params(integer=True)
     return below(figure, axes, 3)
 
 

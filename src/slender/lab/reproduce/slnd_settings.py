@@ -109,7 +109,7 @@ def draw_eigenvalues(tables: Tables) -> Any:
         for line in ax.lines:
             line.set_marker("")
     left.set_yscale("log")
-    named(left, "eigenvalue, from the largest on", "value")
+    named(left, "place of the eigenvalue, the largest first", "eigenvalue")
     named(right, "number of directions k", "share of the variance that they hold")
     right.set_ylim(0, 1.03)
     return below(figure, axes)

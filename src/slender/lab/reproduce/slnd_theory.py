@@ -16,7 +16,7 @@ from ...rows import DenseRows, as_rows
 from ...theory import RiskSample, horizon
 from ..splits import Split
 from .base import Claim, Experiment, Material, Row, Tables, grouped
-from .drawing import below, named, sheet, style
+from .drawing import below, named, numbers_on, sheet, style
 from .material import dense, ladder
 from .slnd_losses import PAPER
 
@@ -236,8 +236,9 @@ def draw_lemma1(tables: Tables) -> Any:
             k = [row["k"] for row in mine]
             left.plot(k, [row["error"] / (row["d"] - row["k"]) for row in mine], **look)
             right.plot(k, [max(row["sandwich"], 1e-12) for row in mine], **look)
-        left.set_yscale("log")
-        right.set_yscale("log")
+        for ax in (left, right):
+            ax.set_yscale("log")
+            numbers_on(ax, "x", sorted({row["k"] for row in rows}))
         named(left, "rank k", r"$\|I - H H'\|_F^2\;/\;(d - k)$", data)
         named(right, "rank k", r"$\|H - H H' H\|_F$")
     return below(figure, axes)

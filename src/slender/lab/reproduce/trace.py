@@ -165,7 +165,9 @@ def draw_classes(tables: Tables) -> Any:
         every = [row for row in rows if row["classes"] == counts[-1]]
         lines(right, every, "k", "top_k", "method", METHODS, percent)
         rank = max(number(row["rank"]) for row in every if row["rank"] is not None)
-        named(right, "k", "top-k on test rows, %", f"{counts[-1]} classes; W of rank {rank:g}")
+        named(
+            right, "guesses k", "top-k on test rows, %", f"{counts[-1]} classes; W of rank {rank:g}"
+        )
     return below(figure, axes)
 
 
