@@ -158,14 +158,11 @@ def sums_of(S, b, y, w, bend):
 @pytest.mark.parametrize("bend", [False, True])
 def test_sums_of_columns(call, name, bend):
     S, b, y, w = CASES[name]()
-    score, g, own, a = call(sums_of, S, b, y, w, bend)
-    _, doubt, R = truth(S, b, y, w)
+    score, g, a = call(sums_of, S, b, y, w, bend)
+    _, _, R = truth(S, b, y, w)
     np.testing.assert_array_equal(score, (S + b)[np.arange(len(y)), y])
     size = np.abs(R).sum(axis=0)
-    # every residual is rounded once, and their sum is not
     np.testing.assert_array_less(np.abs(g - R.sum(axis=0)), 1e-6 * size + 1e-35 * (1 + w.sum()))
-    true = np.bincount(y, w * doubt, S.shape[1])
-    np.testing.assert_allclose(own, true, rtol=1e-5, atol=1e-35)
     assert (a is None) == (not bend)
     if bend:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -356,9 +353,9 @@ def test_the_softmax_compiles(pieces):
     sizes = dict.fromkeys(["stride", "out_stride", "C", "m"], "i32")
     fixed = {"ALIGN": 8, "PIECES": pieces, "UNIT": 2048.0, "BEND": bool(pieces), "STAGES": 3}
     for kernel, shape in (
-        (softmax_kernel.rows_kernel, {"ROWS": 1, "WIDTH": 1024, **fixed}),
-        (softmax_kernel.rows_kernel, {"ROWS": 1024, "WIDTH": 1, **fixed}),
-        (softmax_kernel.rows_kernel, {"ROWS": 64, "WIDTH": 16, **fixed}),
+        (softmax_kernel.rows_kernel, {"GROUPS": 1, "FEW_ROWS": 4, "WIDTH": 1024, **fixed}),
+        (softmax_kernel.rows_kernel, {"GROUPS": 1, "FEW_ROWS": 1, "WIDTH": 8192, **fixed}),
+        (softmax_kernel.rows_kernel, {"GROUPS": 32, "FEW_ROWS": 4, "WIDTH": 16, **fixed}),
         (softmax_kernel.columns_kernel, {"WIDTH": 1024, **fixed}),
         (softmax_kernel.normalise_kernel, {"WIDTH": 4096, "BLOCKS": 4, "ALIGN": 8}),
     ):

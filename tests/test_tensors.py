@@ -165,7 +165,7 @@ def test_a_softmax_pass_is_that_of_numpy(A, arithmetic):
 @pytest.mark.parametrize("arithmetic", [None, Halves("float16", 2), Plain(np.dtype(np.float32))])
 @pytest.mark.parametrize("sent", [True, False])
 def test_sums_by_class_are_those_of_numpy(monkeypatch, arithmetic, sent):
-    monkeypatch.setattr("slender.rows.tensor.WIDENED", 5)
+    monkeypatch.setattr("slender.device.row_sums.WIDENED", 5)
     X, y, rng = made()
     rows, wide = tensor_rows(X, arithmetic)
     w, doubt = nasty_weights(len(y), rng), np.linspace(0.1, 1.0, 7)

@@ -22,6 +22,16 @@ class Counts:
         self.top = 0
         self.loss = 0.0
         self.squared_loss = 0.0
+        self.waiting: list[Any] = []  # on a device: what `enter` takes, of several blocks
+
+    def enter(self, rank: NDArray[Any], losses: NDArray[Any], y: NDArray[Any]) -> None:
+        """Rows of the classes y: how many classes have a larger score, and the losses."""
+        C = len(self.hits)
+        self.hits += np.bincount(y[rank == 0], minlength=C)
+        self.rows += np.bincount(y, minlength=C)
+        self.top += int((rank < TOP).sum())
+        self.loss += float(losses.sum())
+        self.squared_loss += float(losses @ losses)
 
     def __iadd__(self, other: "Counts") -> "Counts":
         self.hits += other.hits
@@ -44,19 +54,24 @@ class MetricsPass(Pass[Counts]):
         return Counts(len(self.b))
 
     def add(self, sums: Counts, part: Part) -> None:
-        S = part.block @ self.WT + astype(self.b, part.block.dtype)
-        y, C = part.y, len(self.b)
+        S = part.block @ self.WT
+        S += astype(self.b, part.block.dtype)
+        y = part.y
         own = _own(S, y)
         # a tie goes to the first class, as argmax has it
         earlier = _counting(S) < y[:, None]
-        rank = to_numpy(((own < S) | ((own == S) & earlier)).sum(1))
-        losses = to_numpy(_log_losses(S, own, self.temperature))
-        y = to_numpy(y)
-        sums.hits += np.bincount(y[rank == 0], minlength=C)
-        sums.rows += np.bincount(y, minlength=C)
-        sums.top += int((rank < TOP).sum())
-        sums.loss += float(losses.sum())
-        sums.squared_loss += float(losses @ losses)
+        rank = ((own < S) | ((own == S) & earlier)).sum(1)
+        losses = _log_losses(S, own, self.temperature)
+        if is_numpy(rank):
+            sums.enter(rank, losses, y)
+        else:  # once for all blocks: a device is waited for
+            sums.waiting.append((rank, losses, y))
+
+    def finish(self, sums: Counts) -> None:
+        if sums.waiting:
+            columns = zip(*sums.waiting, strict=True)
+            sums.waiting = []
+            sums.enter(*(to_numpy(namespace(rows[0]).concat(rows)) for rows in columns))
 
     def row_bytes(self, dtype: Any) -> int:
         return len(self.b) * 8

@@ -7,8 +7,10 @@ import torch
 import triton
 import triton.language as tl
 
-from .softmax_kernel import AHEAD, PER_THREAD, WARPS_A_CORE, cores
+from .softmax_kernel import WARPS_A_CORE, cores
 
+PER_THREAD = 8  # numbers of a thread, if there are threads enough: loads of 16 bytes
+AHEAD = 3  # rows that a program has loaded: the next ones, and that it works on
 ROWS = 64  # of a program that adds up classes: rows in order of their class
 WIDTH = 1024  # numbers of each of them
 

@@ -32,7 +32,6 @@ class Softmax(NamedTuple):
     doubt: Any  # (m,)
     score: Any  # (m,) of the own class, with its intercept
     g: Any  # (C,) Σ r, in float64
-    own: Any  # (C,) Σ w (1 - p_y) over the rows of each class
     a: Any  # (C,) Σ w p (1 - p), if it is requested
 
 
@@ -58,7 +57,7 @@ def softmax_residuals(
 
         figures, columns = launch(S, b, y, w, out or (), half_unit(out), factor, bend)
         loss, doubt, score = figures
-        return Softmax(loss, doubt, score, columns[0], columns[1], columns[2] if bend else None)
+        return Softmax(loss, doubt, score, columns[0], columns[1] if bend else None)
     found = twin(S, b, y, w, factor, bend)
     split(S, out or ())
     return found
@@ -85,11 +84,9 @@ def twin(S: Any, b: Any, y: Any, w: Any, factor: Any = None, bend: bool = False)
     loss = (top - s_y) + others.log1p().where(s_y == top, everything.log())
     doubt = others / everything
     S *= w.unsqueeze(1) / everything
-    r_y = -w.unsqueeze(1) * doubt
-    S.scatter_(1, own, r_y)
-    of_class = b.new_zeros(len(b)).double().index_add_(0, own[:, 0], -r_y[:, 0].double())
+    S.scatter_(1, own, -w.unsqueeze(1) * doubt)
     a = curvature(S, w).double().sum(0) if bend else None
-    return Softmax(loss[:, 0], doubt[:, 0], s_y[:, 0], S.double().sum(0), of_class, a)
+    return Softmax(loss[:, 0], doubt[:, 0], s_y[:, 0], S.double().sum(0), a)
 
 
 def curvature(R: Any, w: Any) -> Any:

@@ -1,8 +1,9 @@
 """The Triton kernels of softmax.py, for float32.  Memory sets their speed, not arithmetic.
 
-Up to IN_REGISTERS classes, a program holds one row after the other in registers (of short rows,
-several at a time): S is read once, the residuals are written once, and the sums of their columns
-stay in registers until the program has no row left.
+Up to IN_REGISTERS classes, a program holds some rows after others in registers: S is read once, the
+residuals are written once, and the sums of their columns stay in registers until the program has no
+row left.  A program works on several rows at once because it waits for the largest score of a row,
+and for its sum.  Residuals are added in float32 over these rows, up to FEW, and then in float64.
 
 Above that, one kernel reads the rows for their largest score and their sum of exponentials, by
 blocks of classes.  All blocks are scaled to the largest score of the row once, at the end: an error
@@ -21,13 +22,15 @@ import triton.language as tl
 
 IN_REGISTERS = 8192  # classes
 BLOCK = 4096  # classes, above that, of one row
-COLUMNS = 1024  # classes, above that, of many rows
-TILE = 1024  # scores of a program at least: short rows share one
-PER_THREAD = 8  # scores of a thread, if there are threads enough: loads of 16 bytes
+COLUMNS, COLUMN_WARPS = 1024, 4  # classes, above that, of many rows
+TILE = 4096  # scores of a program at a time, at least: short rows share one
+MOST_ROWS = 128  # of a program at a time
+FEW = 4  # rows whose residuals are added in float32 (problem/rounding.py counts on it)
+PER_THREAD = 32  # scores of a thread, if there are threads enough
 MOST_WARPS = 16
 WARPS_A_CORE = 16  # of all programs on a multiprocessor: more have no registers
 GROUPS = 16  # of rows whose columns are added up apart, if rows are long
-AHEAD = 3  # rows that a program loads before it needs them, and the one it works on
+AHEAD = 2  # tiles that a program has loaded: the next one, and that it works on
 INTERPRETED_CORES = 2  # multiprocessors, where there are none
 FUSED = {"enable_fp_fusion": True}  # multiply and add in one instruction; Triton asks for a choice
 
@@ -58,13 +61,14 @@ def launch(
     with torch.cuda.device_of(S):  # Triton launches on the current device
         if C <= IN_REGISTERS:
             width = triton.next_power_of_2(C)
-            rows = max(1, TILE // width)
+            rows = max(1, min(TILE // width, MOST_ROWS))
             warps = min(MOST_WARPS, max(1, rows * width // (32 * PER_THREAD)))
             programs = min(triton.cdiv(m, rows), cores(S.device) * (WARPS_A_CORE // warps))
-            sums = S.new_empty((programs, 2 + bend, C), dtype=torch.float64)
+            sums = S.new_empty((programs, 1 + bend, C), dtype=torch.float64)
             rows_kernel[(programs,)](
                 S, b, y, w, factor, figures, *pieces, sums, *units, m,
-                ROWS=rows, WIDTH=width, STAGES=AHEAD, **fixed, num_warps=warps,
+                GROUPS=triton.cdiv(rows, FEW), FEW_ROWS=min(FEW, rows), WIDTH=width, STAGES=AHEAD,
+                **fixed, num_warps=warps,
             )  # fmt: skip
         else:
             blocks = triton.next_power_of_2(triton.cdiv(C, BLOCK))
@@ -74,10 +78,10 @@ def launch(
                 ALIGN=align, WIDTH=BLOCK, BLOCKS=blocks, **FUSED, num_warps=MOST_WARPS,
             )  # fmt: skip
             groups = min(m, GROUPS)
-            sums = S.new_empty((groups, 2 + bend, C), dtype=torch.float64)
+            sums = S.new_empty((groups, 1 + bend, C), dtype=torch.float64)
             columns_kernel[(triton.cdiv(C, COLUMNS), groups)](
                 S, b, y, w, factor, figures, sizes, *pieces, sums, *units, m,
-                WIDTH=COLUMNS, STAGES=AHEAD, **fixed, num_warps=COLUMNS // (32 * PER_THREAD),
+                WIDTH=COLUMNS, STAGES=AHEAD, **fixed, num_warps=COLUMN_WARPS,
             )  # fmt: skip
     return figures, sums.sum(0)
 
@@ -149,18 +153,18 @@ def curvature(r, w):  # type: ignore[no-untyped-def]
 def rows_kernel(  # type: ignore[no-untyped-def]
     S, b, y, w, factor, figures, hi, mid, lo, sums,
     stride, out_stride, C, m,
-    ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr,
+    GROUPS: tl.constexpr, FEW_ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr,
     ALIGN: tl.constexpr, PIECES: tl.constexpr, UNIT: tl.constexpr, BEND: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows after ROWS others, each whole in registers."""
+    ROWS: tl.constexpr = GROUPS * FEW_ROWS
     stride, out_stride, C = stride * ALIGN, out_stride * ALIGN, C * ALIGN
     c = tl.arange(0, WIDTH)
     known = (c < C)[None, :]
     bias = tl.load(b + c[None, :], mask=known, other=0.0)
     f = tl.load(factor)
-    g = tl.zeros((ROWS, WIDTH), tl.float64)
-    own = tl.zeros((ROWS, WIDTH), tl.float32)
-    a = tl.zeros((ROWS, WIDTH), tl.float32)
+    g = tl.zeros((GROUPS, WIDTH), tl.float64)
+    a = tl.zeros((GROUPS, WIDTH), tl.float32)
     step = tl.num_programs(0) * ROWS
     for first in tl.range(tl.program_id(0) * ROWS, m, step, num_stages=STAGES):
         i = first + tl.arange(0, ROWS).to(tl.int64)
@@ -184,16 +188,15 @@ def rows_kernel(  # type: ignore[no-untyped-def]
         doubt = store_figures(figures, i, m, here, s_y, top, others, everything)
         r = tl.where(mine, (-w_i * doubt)[:, None], e * (w_i / everything)[:, None])
         store(r, (i * out_stride)[:, None] + c[None, :], inside, hi, mid, lo, PIECES, UNIT)
-        g += r.to(tl.float64)
-        own += tl.where(mine, -r, 0.0)
+        g += tl.sum(tl.reshape(r, (GROUPS, FEW_ROWS, WIDTH)), 1).to(tl.float64)
         if BEND:
-            a += curvature(r, w_i[:, None])
+            h = curvature(r, w_i[:, None])
+            a += tl.sum(tl.reshape(h, (GROUPS, FEW_ROWS, WIDTH)), 1)
 
-    sums += tl.program_id(0).to(tl.int64) * (2 + BEND) * C + c
+    sums += tl.program_id(0).to(tl.int64) * (1 + BEND) * C + c
     tl.store(sums, tl.sum(g, 0), mask=c < C)
-    tl.store(sums + C, tl.sum(own.to(tl.float64), 0), mask=c < C)
     if BEND:
-        tl.store(sums + 2 * C, tl.sum(a.to(tl.float64), 0), mask=c < C)
+        tl.store(sums + C, tl.sum(a.to(tl.float64), 0), mask=c < C)
 
 
 @triton.jit(do_not_specialize=["m"])
@@ -244,7 +247,6 @@ def columns_kernel(  # type: ignore[no-untyped-def]
     bias = tl.load(b + c, mask=inside, other=0.0)
     f = tl.load(factor)
     g = tl.zeros((WIDTH,), tl.float64)
-    own = tl.zeros((WIDTH,), tl.float32)
     a = tl.zeros((WIDTH,), tl.float32)
     wide = tl.program_id(1).to(tl.int64) * 0
     for row in tl.range(tl.program_id(1), m, tl.num_programs(1), num_stages=STAGES):
@@ -256,12 +258,10 @@ def columns_kernel(  # type: ignore[no-untyped-def]
         r = tl.where(mine, -w_i * tl.load(figures + m + i), exp(s - tl.load(sizes + i)) * share)
         store(r, i * out_stride + c, inside, hi, mid, lo, PIECES, UNIT)
         g += r.to(tl.float64)
-        own += tl.where(mine, -r, 0.0)
         if BEND:
             a += curvature(r, w_i)
 
-    sums += tl.program_id(1).to(tl.int64) * (2 + BEND) * C + c
+    sums += tl.program_id(1).to(tl.int64) * (1 + BEND) * C + c
     tl.store(sums, g, mask=inside)
-    tl.store(sums + C, own.to(tl.float64), mask=inside)
     if BEND:
-        tl.store(sums + 2 * C, a.to(tl.float64), mask=inside)
+        tl.store(sums + C, a.to(tl.float64), mask=inside)

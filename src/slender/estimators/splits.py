@@ -31,7 +31,9 @@ def stratified(class_index: NDArray[np.int32], share: float, rng: np.random.Gene
             f"validation={share} of {len(class_index)} rows holds out no row to choose C on; "
             "use a larger share, or give validation=(X_val, y_val)"
         )
-    return Cut(np.setdiff1d(np.arange(len(class_index)), out), out)
+    kept = np.ones(len(class_index), bool)
+    kept[out] = False
+    return Cut(np.flatnonzero(kept), out)
 
 
 def splitter(given: Any, y: Any, rng: np.random.Generator) -> Any:

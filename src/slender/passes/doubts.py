@@ -124,7 +124,8 @@ class Collector:
 
 def in_order(row: Any, of: Any, r: Any, h: Any, a: NDArray[np.float64]) -> Doubts:
     """Pairs, ordered by class and row."""
-    order, wide = np.lexsort((row, of)), np.float64
+    wide = np.float64
+    order = np.argsort(of.astype(np.int64) * (1 + int(row.max(initial=0))) + row)
     return Doubts(row[order].astype(np.intp), of[order].astype(np.intp),
                   r[order].astype(wide), h[order].astype(wide), a)  # fmt: skip
 

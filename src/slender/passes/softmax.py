@@ -38,8 +38,8 @@ class SoftmaxSums:
         self.a = zeros((C,), b, wide)  # Σ w p (1 - p)
         self.pp = zeros((C, C) if matrix else (0, 0), b, wide)  # Σ w p pᵀ
         self.G = zeros((C, d), b, dtype)
-        self.waiting: list[Any] = []  # on a device: rows whose losses are not in `sums` yet,
-        self.scale = 1.0  # and what the weights in all sums but `sums` were multiplied by
+        self.waiting: list[Any] = []  # on a device: rows that are not in `sums` and `own` yet,
+        self.scale = 1.0  # and what the weights in all other sums were multiplied by
         self.chunk_error: Any = 0.0  # of a device's sums over a chunk, relative to Σ r ‖x‖,
         self.chunks = 0  # and the number of such sums that G adds up
         self.split: Any = None  # W as a device multiplies it, for all chunks of a pass

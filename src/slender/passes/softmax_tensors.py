@@ -37,8 +37,7 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
     bend = p.A != "none" or sums.collector is not None
     found = softmax_residuals(S, p.b, y, w, halves, factor, bend)
     sums.g += found.g
-    sums.own += found.own
-    sums.waiting.append((found.loss, found.doubt, found.score, part.w, sizes))
+    sums.waiting.append((found.loss, found.doubt, found.score, part.w, sizes, y))
     if sum(len(rows[0]) for rows in sums.waiting) > WAITING:
         _add_rows(sums)
     if p.A != "none":
@@ -69,7 +68,7 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
 def finish_tensors(sums: Any) -> None:
     """Once all blocks are added: add what waits, and divide by the scale of the weights."""
     _add_rows(sums)
-    for each in (sums.G, sums.g, sums.own, sums.a, sums.pp):
+    for each in (sums.G, sums.g, sums.a, sums.pp):
         each /= sums.scale
     if sums.collector is not None:
         sums.collector.finish(sums.scale)
@@ -81,9 +80,11 @@ def _add_rows(sums: Any) -> None:
     if not sums.waiting:
         return
     columns = zip(*sums.waiting, strict=True)
-    loss, doubt, score, w, sizes = (namespace(rows[0]).concat(rows).double() for rows in columns)
+    *figures, y = (namespace(rows[0]).concat(rows) for rows in columns)
+    loss, doubt, score, w, sizes = (each.double() for each in figures)
     sums.waiting.clear()
     r = w * doubt
+    sums.own.index_add_(0, y, r)
     heavy = r * sizes
     figures = [w @ loss, w @ (loss + score), r.sum(), heavy.sum(), r @ r, heavy @ heavy]
     sums.sums += namespace(w).stack(figures)

@@ -92,13 +92,11 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
     which no intercept helps, are left out.
     """
     a, xp = A.diagonal, namespace(g)
-    largest = float(xp.max(a))
-    free = a > NULL * largest
-    if not largest > 0.0:
-        return xp.zeros_like(g)
-    inverse = xp.where(free, 1.0 / xp.where(free, a, 1.0), 0.0)
-    g = xp.where(free, g - g.mean(), 0.0)
-    x = conjugate_gradients(lambda v: xp.where(free, A @ v, 0.0), g, inverse, tol, most or len(g))
+    with np.errstate(divide="ignore"):
+        inverse = xp.where(a > NULL * a.max(), 1.0 / a, 0.0)
+    free = astype(inverse > 0.0, np.float64)
+    g = (g - g.mean()) * free
+    x = conjugate_gradients(lambda v: (A @ v) * free, g, inverse, tol, most or len(g))
     return x - x.mean()
 
 
@@ -122,12 +120,13 @@ def conjugate_gradients(
             if k % every == 0 and not bool(rz > goal):
                 break
             Av = product(v)
-            bend = v @ Av
-            # not so by rounding, along a shift of all classes, or by an overflow: stay here
-            step = xp.where((bend > 0.0) & (rz > 0.0), rz / bend, 0.0 * rz)
+            # Rounding, along a shift of all classes, or an overflow may make it negative or NaN: no
+            # step then, and none after it.
+            step = xp.nan_to_num((rz / (v @ Av)).clip(0.0, None), nan=0.0, posinf=0.0)
             x += step * v
             r -= step * Av
             z = inverse * r
-            before, rz = rz, xp.where(step > 0.0, r @ z, 0.0 * rz)
-            v = z + xp.where(before > 0.0, rz / before, 0.0 * rz) * v
+            before, rz = rz, (r @ z) * (step > 0.0)
+            v = xp.nan_to_num(rz / before, nan=0.0, posinf=0.0) * v
+            v += z
     return x

@@ -89,6 +89,7 @@ class Multinomial:
         self.home = home
         self._wide: Multinomial | None = None
         self.probed: tuple[NDArray[np.intp], Block] | None = None  # rows that rounding.py measures
+        self.bounds: tuple[Point, Any] | None = None  # and what it found last
         self._moments()
 
     @property
@@ -140,7 +141,8 @@ class Multinomial:
         """The same problem in the next finer arithmetic: float64, after halves in more pieces."""
         if self._wide is None and self.halved:  # the same numbers
             self._wide = copy_of(self)
-            self._wide.examples, self._wide.probed = self.examples.widened(), None
+            self._wide.examples = self.examples.widened()
+            self._wide.probed = self._wide.bounds = None
         elif self._wide is None:
             settings = self.n_classes, self.intercept, self.home
             self._wide = Multinomial(self.examples.widened(), *settings)
@@ -151,7 +153,7 @@ class Multinomial:
 
         The rows -w/2 and w/2 of the softmax together have half of the squared norm of w.
         """
-        return (2.0 if self.n_classes == 2 else 1.0) / (float(np.count_nonzero(self.w)) * C)
+        return (2.0 if self.n_classes == 2 else 1.0) / (self.examples.n_active * C)
 
     @property
     def longest(self) -> float:

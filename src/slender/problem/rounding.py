@@ -22,9 +22,11 @@ On a device.  Products of halves (rows/arithmetic.py) are exact for the weights 
 are rounded before the pass.  Their residuals are rounded once more before they multiply the rows:
 an entry R is off by at most `unit` |R| + `underflow` w_max.  The first part is one more relative
 error of independent entries; the second is at most underflow w_max sqrt(C) Σ ‖x_i‖ in the gradient.
-g adds up the residuals before they are rounded.  A device adds tens of thousands of rows in one
-product, some by cutting digits off rather than by rounding: the pass has measured the error of such
-sums, relative to Σ r ‖x‖ (device/summing.py).
+g adds up the residuals before they are rounded: four at a time in float32, and then in float64.
+These roundings add less than half of SIGMAS share sqrt(Σ R_c²), which is within SAFETY.
+
+A device adds tens of thousands of rows in one product, some by cutting digits off rather than by
+rounding: the pass has measured the error of such sums, relative to Σ r ‖x‖ (device/summing.py).
 """
 
 from typing import Any, NamedTuple
@@ -32,7 +34,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, astype, dtype_of, is_numpy, like, row_dots, to_numpy
+from ..arrays import (
+    Array,
+    astype,
+    dtype_of,
+    is_numpy,
+    like,
+    namespace,
+    row_dots,
+    to_numpy,
+    zeros,
+)
 from ..passes.residuals import LOSS, N_SUMS, R_X, RR, RR_X, R, residuals
 from .multinomial import Multinomial, Point
 
@@ -69,7 +81,13 @@ def none(problem: Multinomial) -> Rounding:
 
 
 def rounding(problem: Multinomial, point: Point) -> Rounding:
-    """The bounds at a point."""
+    """The bounds at a point; kept, since a point is asked about several times."""
+    if problem.bounds is None or problem.bounds[0] is not point:
+        problem.bounds = point, _rounding(problem, point)
+    return problem.bounds[1]
+
+
+def _rounding(problem: Multinomial, point: Point) -> Rounding:
     W, b = problem.model(point.theta)
     if problem.rows.dtype == np.float64:
         off = shares_of_float64(problem, W, b)
@@ -80,13 +98,12 @@ def rounding(problem: Multinomial, point: Point) -> Rounding:
         index = probed(problem)
         problem.probed = index, problem.rows.gather(index)
     index, block = problem.probed
-    wide = astype(block.toarray(), np.float64)
-    true = np.empty((len(index), len(W)))
+    wide, b = astype(block.toarray(), np.float64), astype(b, problem.rows.dtype)
+    true = zeros((len(index), len(W)), W, np.float64)
     for lo in range(0, len(W), CHUNK):
-        true[:, lo : lo + CHUNK] = to_numpy(wide @ astype(W[lo : lo + CHUNK], np.float64).T)
-    b = astype(b, problem.rows.dtype)
-    scores, y = block @ W.T + b, problem.y[index]
-    return in_sums(problem, point, measured(scores, true + to_numpy(b), y))
+        true[:, lo : lo + CHUNK] = wide @ astype(W[lo : lo + CHUNK], np.float64).T
+    true += b
+    return in_sums(problem, point, measured(block @ W.T + b, true, problem.y[index]))
 
 
 def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
@@ -115,22 +132,29 @@ def probed(problem: Multinomial) -> NDArray[np.intp]:
     return np.union1d(evenly, heavy[problem.w[heavy] > 0])
 
 
-def measured(scores: Array, true: NDArray[np.float64], y: NDArray[np.int32]) -> Shares:
+def measured(scores: Array, true: Array, y: NDArray[np.int32]) -> Shares:
     """Errors of the rows with these scores, whose true scores are `true`."""
-    if not np.abs(to_numpy(scores) - true).max() < FIRST_ORDER:
+    xp = namespace(scores)
+    if not float(abs(scores - true).max()) < FIRST_ORDER:
         return Shares(np.inf, np.inf, np.inf)
-    got, loss = _softmax(scores, y) if is_numpy(scores) else _softmax_there(scores, y)
-    want, true_loss = _softmax(true, y)
-    size = np.abs(want)
-    seen = (size > NOTHING * size.max(axis=1, keepdims=True)) & (size > UNDERFLOWN)
-    errors = np.divide(got - want, size, out=np.zeros_like(want), where=seen)
-    own = size[np.arange(len(y)), y]
-    off = np.divide(loss - true_loss, own, out=np.zeros(len(y)), where=own > UNDERFLOWN)
-    leans = np.concatenate([off, errors[np.arange(len(y)), y]])
-    bias = abs(float(leans.mean())) + 2.0 * float(leans.std()) / np.sqrt(len(leans))
+    softmax = _softmax if is_numpy(scores) else _softmax_there
+    (got, loss), (want, true_loss) = softmax(scores, y), softmax(true, y)
+    size = abs(want)
+    seen = (size > NOTHING * xp.max(size, axis=1, keepdims=True)) & (size > UNDERFLOWN)
+    errors = xp.where(seen, (got - want) / xp.where(seen, size, 1.0), 0.0)
+    rows, y = like(np.arange(len(y)), scores), like(y, scores, np.int64)
+    own = size[rows, y]
+    known = own > UNDERFLOWN
+    off = xp.where(known, (loss - true_loss) / xp.where(known, own, 1.0), 0.0)
+    leans = xp.concat([off, errors[rows, y]])
+    found = xp.stack(
+        [abs(errors).max(), abs(off).max(), leans.mean(), ((leans - leans.mean()) ** 2).mean()]
+    )
+    largest, of_loss, mean, variance = to_numpy(found).tolist()
+    bias = abs(mean) + 2.0 * np.sqrt(variance / len(leans))
     eps = float(np.finfo(dtype_of(scores)).eps)
-    share = SAFETY * max(float(np.abs(errors).max()), eps)
-    return Shares(share, SAFETY * max(float(np.abs(off).max()), eps), max(bias, eps / 4))
+    share, loss = SAFETY * max(largest, eps), SAFETY * max(of_loss, eps)
+    return Shares(share, loss, max(bias, eps / 4))
 
 
 def shares_of_float64(problem: Multinomial, W: Array, b: Array) -> Shares:
@@ -171,13 +195,11 @@ def _softmax(
     return S.astype(np.float64), losses
 
 
-def _softmax_there(
-    scores: Array, y: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same by the kernel of a device."""
+def _softmax_there(scores: Array, y: NDArray[np.int32]) -> tuple[Array, Array]:
+    """The same by the kernel of a device; of scores in float64 by its twin."""
     from ..device.softmax import softmax_residuals  # noqa: PLC0415  (needs torch)
 
     S = scores.clone()
     b, w = S.new_zeros(S.shape[1]), S.new_ones(len(y))
     loss, *_ = softmax_residuals(S, b, like(y, S, np.int64), w)
-    return to_numpy(S).astype(np.float64), to_numpy(loss).astype(np.float64)
+    return astype(S, np.float64), astype(loss, np.float64)

@@ -7,11 +7,13 @@ cross-validation take turns at each value, and a record has their mean.
 
 C.  The start at a new value costs no pass: the gradient found at the last one, the curvature and
 the pairs of L-BFGS can be used again, since the data's part of them does not depend on lam.  A
-value is solved only as accurately as validation can distinguish: until the gap is tol times the
-objective, or a share TELLS of the standard error of the held-out log loss, whichever is larger.  If
-the penalty is weak and the objective small, a gap relative to the objective would ask for accuracy
-that has no effect on held-out rows.  The gap of a record is the one that can be proved without
-another pass.
+value is solved only as accurately as validation can distinguish: until the gap is the largest of
+tol times the objective, a share TELLS of the standard error of the held-out log loss, and a share
+STEEP of what the log loss changed at the last value.  If the penalty is weak and the objective
+small, a gap relative to the objective would ask for accuracy that has no effect on held-out rows.
+Where the log loss still changes much from value to value, an error that is small beside that change
+does not affect the choice; where it turns, the change vanishes.  The gap of a record is the one that
+can be proved without another pass.
 
 Trace norm (TN12, §4.1).  lambda1 decreases from lambda1_max, lambda2 from its largest value, both
 geometrically.  The grid is traversed back and forth, so that consecutive pairs differ in one
@@ -42,6 +44,7 @@ from .quasinewton import NewtonState, begin, descend, enter, narrow
 from .rankone import RankOne
 
 TELLS = 0.1  # of the standard error of the held-out log loss: smaller differences do not matter
+STEEP = 0.05  # of the change of the held-out log loss from one value to the next
 GAIN = 0.1  # of the target gap: a step that gains less is the last one at its penalty
 HOPELESS = 10.0  # times the target gap: if float32 stalls above it, continue in float64
 LOOSER = 3.0
@@ -57,9 +60,9 @@ class Walk:
 
     read: Readings  # of the fold's rows
     state: Any = None  # of the solver; passed on from value to value
-    error: float = 0.0  # standard error of the held-out log loss at the last value
+    error: float = 0.0  # of the gap: as much as validation does not tell at the last value
     models: list[Factors] = field(default_factory=list)  # of every value, if they are kept
-    judged: Record = field(default_factory=dict)  # the last figures on the held-out rows
+    judged: Record = field(default_factory=dict)  # the figures on the held-out rows, at the last
     found: Record | None = None  # at this value so far; None: not begun
     before: float = 0.0  # passes before this value
     passes: float = 0.0  # of the last record
@@ -199,7 +202,7 @@ def _of_mean(errors: list[float]) -> float:
 class NewtonAlong(Newton):
     """One value of lam, solved as accurately as validation can distinguish.
 
-    `error` is the standard error of the held-out log loss.
+    `error` is the part of the gap that validation does not tell.
     """
 
     error: float = 0.0
@@ -230,7 +233,7 @@ class NewtonAlong(Newton):
         return self.record(state)
 
     def _goal(self, state: NewtonState) -> float:
-        return max(self.tol * state.objective, TELLS * self.error)
+        return max(self.tol * state.objective, self.error)
 
 
 class NewtonFold(Fold):
@@ -250,7 +253,10 @@ class NewtonFold(Fold):
 
     def judged(self, walk: Walk) -> Record:
         figures = self.judge(self.held_out, *self.model(walk))
-        walk.error = figures["log_loss_error"]
+        before = walk.judged.get("log_loss", figures["log_loss"])
+        change = abs(figures["log_loss"] - before)
+        walk.error = max(TELLS * figures["log_loss_error"], STEEP * change)
+        walk.judged = figures
         return figures
 
     def solution(self, walk: Walk) -> Linear:
