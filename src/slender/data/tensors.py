@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import contiguous, is_numpy, like, to_numpy
+from ..device import row_sums
 from ..device.summing import probes_of
 from ..rows import Rows
 from ..rows.arithmetic import Arithmetic, Plain, ieee
@@ -217,11 +218,18 @@ class TensorRows(Rows):
         return whole
 
     def first_bad(self) -> Bad | None:
-        for lo, _, block in self.chunks():
+        for lo, _, block in self._suspicious():
             bad = block.first_bad()
             if bad is not None:
                 return lo + bad[0], bad[1], bad[2]
         return None
+
+    def _suspicious(self) -> Iterator[tuple[int, int, TensorBlock]]:
+        """The blocks whose sums of squares are not finite, found by one reading of each number."""
+        for chunk in self.chunks():
+            none = torch.zeros(chunk[1] - chunk[0], dtype=torch.float64, device=self.device)
+            if not bool(row_sums.moments(chunk[2].X, none, torch.float32)[1].sum().isfinite()):
+                yield chunk
 
     def matmat(self, B: Any, out: Any = None) -> Any:
         dtype = torch.float64 if self.dtype == np.float64 else torch.float32
@@ -233,8 +241,13 @@ class TensorRows(Rows):
                 "use a smaller rank, or device='cpu'",
             )
             out = torch.empty((self.shape[0], B.shape[1]), dtype=dtype, device=self.device)
+        if not self.shape[1]:
+            return out.zero_()
+        split = self.arithmetic.split(like(B, self._any(), self.dtype))
         for lo, hi, block in self.chunks(B.shape[1] * self.dtype.itemsize):
-            out[lo:hi] = block @ B
+            with ieee():
+                S, factor = self.arithmetic.unscaled(block.X, split)
+            out[lo:hi] = S if factor is None else S.mul_(factor)
         return out
 
     def sqnorms(self) -> Any:

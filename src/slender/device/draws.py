@@ -11,7 +11,7 @@ them are equally likely.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -93,22 +93,14 @@ class TensorDraws:
             drawn = torch.randint(most, owner.shape, generator=random, device=device)
             return (owner << KEY_BITS) | drawn
 
-        start = int(self.n_positives[: group.lo].sum())
-        positives = self.positives[start : start + int(group.n_positives.sum())]
-        mine, rank = _numbered(group.n_positives, device)
-        before = mine * (n + 1) + positives - rank  # negatives before each positive
-        owner, number = _numbered(group.tries, device)
-        N = torch.as_tensor(group.N, device=device)
-        listed = torch.as_tensor(group.tries == group.N, device=device)
-        offset = torch.as_tensor(np.cumsum(group.n_positives) - group.n_positives, device=device)
-        chosen, place = _numbered(group.M, device)
-        place = place + torch.as_tensor(np.cumsum(group.tries) - group.tries, device=device)[chosen]
+        table = self._table(group)
+        positives, mine, before, owner, number, N, listed, offset, chosen, place = table
         while True:
             uniform = torch.rand(len(owner), generator=random, device=device, dtype=torch.float64)
-            j = (uniform * N[owner]).long().minimum(N[owner] - 1)
-            j = number.where(listed[owner], j)
+            j = (uniform * N).long().minimum(N - 1)
+            j = number.where(listed, j)
             # from the j-th negative to its position: skip the positives that come before it
-            skipped = torch.searchsorted(before, owner * (n + 1) + j, right=True) - offset[owner]
+            skipped = torch.searchsorted(before, owner * (n + 1) + j, right=True) - offset
             position = torch.sort(owner * n + j + skipped).values  # by class
             again = torch.zeros_like(position, dtype=torch.bool)
             again[1:] = position[1:] == position[:-1]
@@ -120,6 +112,55 @@ class TensorDraws:
         owner = torch.cat([mine, chosen])
         visited = torch.cat([positives, negatives])
         return self.active[visited[torch.argsort(keys(owner))]]
+
+    def _table(self, group: "_Group") -> "_Table":
+        """What is the same in every pass: kept if there is one group, whose numbers fit."""
+        if len(self._groups) > 1:
+            return self._tabulated(group)
+        return self._only
+
+    @cached_property
+    def _only(self) -> "_Table":
+        return self._tabulated(self._groups[0])
+
+    def _tabulated(self, group: "_Group") -> "_Table":
+        n, device = len(self.active), self.active.device
+
+        def there(values: NDArray[Any]) -> Tensor:
+            return torch.as_tensor(values, device=device)
+
+        start = int(self.n_positives[: group.lo].sum())
+        positives = self.positives[start : start + int(group.n_positives.sum())]
+        mine, rank = _numbered(group.n_positives, device)
+        owner, number = _numbered(group.tries, device)
+        chosen, place = _numbered(group.M, device)
+        return _Table(
+            positives,
+            mine,
+            before=mine * (n + 1) + positives - rank,
+            owner=owner,
+            number=number,
+            N=there(group.N)[owner],
+            listed=there(group.tries == group.N)[owner],
+            offset=there(np.cumsum(group.n_positives) - group.n_positives)[owner],
+            chosen=chosen,
+            place=place + there(np.cumsum(group.tries) - group.tries)[chosen],
+        )
+
+
+class _Table(NamedTuple):
+    """Of a group: its positives, then the negatives that are tried, then those that are chosen."""
+
+    positives: Tensor
+    mine: Tensor  # the class of each positive,
+    before: Tensor  # and the negatives before it
+    owner: Tensor  # the class of each negative that is tried,
+    number: Tensor  # its number in its class,
+    N: Tensor  # of how many,
+    listed: Tensor  # are all of them tried?
+    offset: Tensor  # the positives of the classes before it
+    chosen: Tensor  # the class of each negative that is chosen,
+    place: Tensor  # and its place among those tried
 
 
 @dataclass(frozen=True)

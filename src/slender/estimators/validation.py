@@ -196,17 +196,18 @@ def _counted(y: Any) -> tuple[NDArray[Any], NDArray[Any]] | None:
     whole = isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu"
     if not whole or len(y) < MANY:
         return None
-    least, span = int(y.min()), int(y.max()) - int(y.min())
-    if span >= len(y):
+    least, most = int(y.min()), int(y.max())
+    if most - least >= min(len(y), 2**31):
         return None
     # widened first, except uint64, whose numbers may be too large
-    places = y.astype(np.int64) - least if y.dtype != np.uint64 else (y - np.uint64(least))
-    places = places.astype(np.intp, copy=False)
-    there = np.bincount(places) > 0
+    places = y.astype(np.int64, copy=False) if y.dtype != np.uint64 else y - np.uint64(least)
+    if least and y.dtype != np.uint64:
+        places = places - least
+    there = np.bincount(places.astype(np.intp, copy=False)) > 0
     if 2 * np.count_nonzero(there) > len(y):  # scikit-learn warns of so many
         return None
     names = np.flatnonzero(there).astype(y.dtype) + y.dtype.type(least)  # may wrap, and back
-    return names, (np.cumsum(there) - 1)[places]
+    return names, places if there.all() else (np.cumsum(there) - 1)[places.astype(np.intp)]
 
 
 def _column_names(y: Any, count: int) -> NDArray[Any]:

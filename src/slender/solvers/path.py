@@ -11,9 +11,9 @@ value is solved only as accurately as validation can distinguish: until the gap 
 tol times the objective, a share TELLS of the standard error of the held-out log loss, and a share
 STEEP of what the log loss changed at the last value.  If the penalty is weak and the objective
 small, a gap relative to the objective would ask for accuracy that has no effect on held-out rows.
-Where the log loss still changes much from value to value, an error that is small beside that change
-does not affect the choice; where it turns, the change vanishes.  The gap of a record is the one that
-can be proved without another pass.
+Where the log loss still changes much from value to value, an error that is small beside that
+change does not affect the choice; where it turns, the change vanishes.  The gap of a record is the
+one that can be proved without another pass.
 
 Trace norm (TN12, §4.1).  lambda1 decreases from lambda1_max, lambda2 from its largest value, both
 geometrically.  The grid is traversed back and forth, so that consecutive pairs differ in one
