@@ -69,10 +69,12 @@ def shape_of(size: Size) -> dict[str, Any]:
     return {"shape": (size.n, size.d, size.n_classes), "C": size.C, "size": size._asdict()}
 
 
-def work_of(problems: Problems, repeats: int, quick: bool) -> dict[str, Callable[[], Any]]:
+def work_of(
+    problems: Problems, repeats: int, quick: bool, settings: int | None
+) -> dict[str, Callable[[], Any]]:
     """What each part does."""
     rank, passes = (QUICK_RANK, QUICK_PASSES) if quick else (RANK, PASSES)
-    most, budget = (QUICK_SETTINGS, QUICK_BUDGET) if quick else (None, race.BUDGET)
+    budget = QUICK_BUDGET if quick else race.BUDGET
 
     def say(line: str) -> None:
         command.say(line, "gpu")
@@ -90,7 +92,7 @@ def work_of(problems: Problems, repeats: int, quick: bool) -> dict[str, Callable
     return {
         "pass": lambda: measures.one_pass(problems["logistic"], repeats, say),
         "fit": lambda: race.fits(problems["logistic"], repeats, say, budget),
-        "curves": lambda: race.curves(problems["logistic"], say, most, budget),
+        "curves": lambda: race.curves(problems["logistic"], say, settings, budget),
         "path": lambda: measures.path(problems["logistic"], repeats, say),
         "slnd": lambda: measures.slnd(problems["slnd"], rank, passes, repeats, say),
         "stream": lambda: measures.stream(problems["logistic"], repeats, say),
@@ -118,6 +120,9 @@ def main(
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the parts that the file of --json holds.")
     ] = False,
+    settings: Annotated[
+        int | None, typer.Option(help="curves: the last so many settings of each grid; all.")
+    ] = None,
     quick: command.QuickMatrix = False,
 ) -> None:
     """Linear classifiers on a GPU: seconds, memory, and the same by others."""
@@ -133,7 +138,7 @@ def main(
     told = {part: of for part, of in held.get("report", {}).items() if part}
     benchmark.report.update({"": [], **told})
     problems = Problems(device, quick)
-    work = work_of(problems, repeats, quick)
+    work = work_of(problems, repeats, quick, QUICK_SETTINGS if quick else settings)
     failed = []
     for part in chosen:
         if part in parts:

@@ -353,9 +353,9 @@ def test_the_softmax_compiles(pieces):
     sizes = dict.fromkeys(["stride", "out_stride", "C", "m"], "i32")
     fixed = {"ALIGN": 8, "PIECES": pieces, "UNIT": 2048.0, "BEND": bool(pieces), "STAGES": 3}
     for kernel, shape in (
-        (softmax_kernel.rows_kernel, {"GROUPS": 1, "FEW_ROWS": 4, "WIDTH": 1024, **fixed}),
-        (softmax_kernel.rows_kernel, {"GROUPS": 1, "FEW_ROWS": 1, "WIDTH": 8192, **fixed}),
-        (softmax_kernel.rows_kernel, {"GROUPS": 32, "FEW_ROWS": 4, "WIDTH": 16, **fixed}),
+        (softmax_kernel.rows_kernel, {"ROWS": 1, "WIDTH": 1024, **fixed}),
+        (softmax_kernel.rows_kernel, {"ROWS": 1, "WIDTH": 8192, **fixed}),
+        (softmax_kernel.rows_kernel, {"ROWS": 64, "WIDTH": 16, **fixed}),
         (softmax_kernel.columns_kernel, {"WIDTH": 1024, **fixed}),
         (softmax_kernel.normalise_kernel, {"WIDTH": 4096, "BLOCKS": 4, "ALIGN": 8}),
     ):

@@ -45,6 +45,7 @@ def as_on_a_gpu(monkeypatch):
 
 
 HALVES = [Halves("float16"), Halves("float16", 2), Halves("bfloat16"), Halves("bfloat16", 3)]
+WIDE = [Halves("float16", wide=True), Halves("float16", 2, wide=True)]  # rows of float32
 
 
 def made(n=400, d=20, C=7, seed=0, dtype=np.float32):
@@ -58,7 +59,7 @@ def made(n=400, d=20, C=7, seed=0, dtype=np.float32):
 def tensor_rows(X, arithmetic=None):
     """The rows in the dtype that the arithmetic needs, and the same numbers in float64."""
     stored = torch.from_numpy(X)
-    if isinstance(arithmetic, Halves):
+    if isinstance(arithmetic, Halves) and not arithmetic.wide:
         stored = stored.to(getattr(torch, arithmetic.half))
     return TensorRows(stored, arithmetic), stored.double().numpy()
 
@@ -139,7 +140,9 @@ def nasty_weights(n, rng):
 
 
 @pytest.mark.parametrize("A", ["none", "diagonal", "matrix"])
-@pytest.mark.parametrize("arithmetic", [None, Halves("float16", 2), Plain(np.dtype(np.float32))])
+@pytest.mark.parametrize(
+    "arithmetic", [None, Halves("float16", 2), WIDE[1], Plain(np.dtype(np.float32))]
+)
 def test_a_softmax_pass_is_that_of_numpy(A, arithmetic):
     X, y, rng = made()
     rows, wide = tensor_rows(X, arithmetic)
@@ -237,7 +240,7 @@ def test_weights_are_split_into_halves_once_for_a_pass(monkeypatch):
 # -- certificates ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arithmetic", [None, *HALVES])
+@pytest.mark.parametrize("arithmetic", [None, *HALVES, *WIDE])
 @given(seed=st.integers(0, 10**6), size=st.floats(-3, 1), spread=st.floats(0, 4))
 @settings(max_examples=25, deadline=None)
 def test_rounding_is_within_its_bound(arithmetic, seed, size, spread):
@@ -262,7 +265,7 @@ def test_rounding_is_within_its_bound(arithmetic, seed, size, spread):
         assert (np.abs(to_numpy(point.g) - true.g) <= off.g + 1e-12).all()
 
 
-@pytest.mark.parametrize("arithmetic", [None, *HALVES])
+@pytest.mark.parametrize("arithmetic", [None, *HALVES, *WIDE])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_certificate_holds_at_any_point(arithmetic, intercept):
     X, y, rng = made(300, 12, 6)
@@ -311,7 +314,7 @@ def test_a_fit_to_tensors_is_that_to_arrays(name, C):
         assert isinstance(there.coef_, np.ndarray)
 
 
-@pytest.mark.parametrize("arithmetic", [Halves("float16"), Halves("bfloat16")])
+@pytest.mark.parametrize("arithmetic", [Halves("float16"), Halves("bfloat16"), WIDE[0]])
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
 def test_a_fit_in_halves_refines_its_arithmetic_until_it_proves_tol(arithmetic, tol):
     X, y = PROBLEMS["digits"]()
@@ -328,7 +331,31 @@ def test_a_fit_in_halves_refines_its_arithmetic_until_it_proves_tol(arithmetic, 
     assert found.objective_ == pytest.approx(true, rel=1e-5)
 
 
-def test_nasty_float32_tensors():
+def test_rows_far_from_zero_begin_with_more_digits():
+    """One piece would lose what tells them apart."""
+    X, y, _ = made(300, 10, 3)
+    of = {}
+    for offset in (0.0, 3.0, 1e3):
+        rows = TensorRows(torch.from_numpy(X.astype(np.float64) + offset).float(), WIDE[0])
+        of[offset] = LogisticClassifier()._read_problem(rows, y, None).rows.arithmetic
+    assert of[0.0] == of[3.0] == WIDE[0]
+    assert of[1e3] == WIDE[1]
+
+
+def test_halves_of_float32_serve_passes_alone():
+    """Products that a user gets have all digits."""
+    X, _, rng = made(50, 30)
+    W = torch.from_numpy(rng.standard_normal((30, 6)).astype(np.float32))
+    rows, wide = tensor_rows(X, WIDE[0])
+    true = wide @ W.double().numpy()
+    for found in (rows.block(0, 50) @ W, rows.matmat(W)):
+        np.testing.assert_allclose(found.numpy(), true, rtol=1e-5, atol=1e-5)
+    rough = rows.block(0, 50).scores(W).numpy()
+    assert 1e-5 < np.abs(rough - true).max() < 1e-2
+
+
+@pytest.mark.parametrize("arithmetic", [None, WIDE[0]])
+def test_nasty_float32_tensors(arithmetic):
     """Column scales over twelve decades, weights over eight: proved, or said with a warning."""
     for seed in range(12):
         X, y, rng = made(120, 8, 4, seed)
@@ -339,7 +366,7 @@ def test_nasty_float32_tensors():
             warnings.simplefilter("ignore")
             best = LogisticClassifier(C=C, tol=1e-9, max_iter=3000).fit(X.astype(float), y, w)
             found = LogisticClassifier(C=C, random_state=0).fit(
-                TensorRows(torch.from_numpy(X)), y, w
+                TensorRows(torch.from_numpy(X), arithmetic), y, w
             )
         assert found.gap_ >= 0
         assert found.objective_ - found.gap_ <= best.objective_ * (1 + 1e-6) + 1e-12

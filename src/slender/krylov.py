@@ -48,6 +48,7 @@ TINY_SIZE = 256  # up to here an SVD in float64 takes some hundredths of a secon
 DENSE_SIZE = 2048  # up to here LAPACK takes well under a second
 DENSE_SHARE = 5  # and beyond it still wins when k is more than a fifth of the size
 BLOCK = 64  # vectors per product: enough for BLAS-3
+DEPENDENT = 1e-5  # ratio of two pivots of a Gram matrix's factor, which squares it
 RESIDUAL = {"f": 1e-4, "d": 1e-8}  # ‖H p - theta p‖ <= this times the largest eigenvalue
 # top_singular_vectors
 STEPS = 12
@@ -124,12 +125,32 @@ def dense(A: Array, k: int, m: int) -> tuple[Array, Array]:
     return eigh(G, k)
 
 
+def qr(W: Array) -> tuple[Array, Array]:
+    """Q and R of W = Q R.
+
+    On a device by the Cholesky factor of WᵀW in float64, a few products instead of a reflection for
+    each column; if W has nearly dependent columns, as on this machine.
+    """
+    xp, dtype = namespace(W), dtype_of(W)
+    if is_numpy(W) or dtype == np.float64:
+        return xp.linalg.qr(W)  # type: ignore[no-any-return]
+    import torch  # noqa: PLC0415
+
+    wide = astype(W, np.float64)
+    L, failed = torch.linalg.cholesky_ex(wide.T @ wide)
+    pivots = L.diagonal()
+    if not bool((failed == 0) & (pivots.amin() > DEPENDENT * pivots.amax())):
+        return xp.linalg.qr(W)  # type: ignore[no-any-return]
+    Q = torch.linalg.solve_triangular(L, wide.T, upper=False).T
+    return astype(Q, dtype), astype(L.T, dtype)
+
+
 def block_lanczos(A: Array, k: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
     xp, dtype = namespace(A), dtype_of(A)
     size = A.shape[1]
     tol = RESIDUAL[dtype.char]
     start = like(rng.standard_normal((A.shape[0], BLOCK)), A, dtype)
-    new = xp.linalg.qr(A.T @ start)[0]
+    new = qr(A.T @ start)[0]
     Q = new[:, :0]
     T = Q[:0]
     check = k + BLOCK  # the next basis size at which to look at the Ritz pairs
@@ -142,9 +163,9 @@ def block_lanczos(A: Array, k: int, m: int, rng: np.random.Generator) -> tuple[A
         W -= Q @ column
         W -= Q @ (Q.T @ W)  # twice is enough
         T = xp.concat([xp.concat([T, column[: len(T)].T], axis=0), column], axis=1)
-        new, R = xp.linalg.qr(W)
+        new, R = qr(W)
         # A direction lost to cancellation in W comes back as noise: make it orthogonal again.
-        new = xp.linalg.qr(new - Q @ (Q.T @ new))[0]
+        new = qr(new - Q @ (Q.T @ new))[0]
         exhausted = float(xp.max(xp.abs(R))) <= tol * float(xp.max(xp.abs(T)))  # all of H
         if width < check and not exhausted:
             continue

@@ -122,7 +122,11 @@ class TensorRows(Rows):
         return torch.cat([W, theta[:, -1:]], dim=1)
 
     def rounded_factor(self, B: Any) -> Any:
-        return self.arithmetic.rounded(B)
+        return B if self.arithmetic.row_unit else self.arithmetic.rounded(B)
+
+    @property
+    def row_unit(self) -> float:
+        return self.arithmetic.row_unit
 
     def product_error(self) -> ProductError:
         return ProductError(self.arithmetic.unit, self.arithmetic.underflow)
@@ -226,10 +230,15 @@ class TensorRows(Rows):
 
     def _suspicious(self) -> Iterator[tuple[int, int, TensorBlock]]:
         """The blocks whose sums of squares are not finite, found by one reading of each number."""
-        for chunk in self.chunks():
-            none = torch.zeros(chunk[1] - chunk[0], dtype=torch.float64, device=self.device)
-            if not bool(row_sums.moments(chunk[2].X, none, torch.float32)[1].sum().isfinite()):
-                yield chunk
+        none = torch.zeros(min(CHUNK_ROWS, self.shape[0]), dtype=torch.float64, device=self.device)
+        sums, edges = [], []
+        for lo, hi, block in self.chunks():
+            edges.append((lo, hi))
+            sums.append(row_sums.moments(block.X, none[: hi - lo], torch.float32)[1].sum())
+        finite = torch.stack(sums).isfinite().tolist() if sums else []
+        for (lo, hi), good in zip(edges, finite, strict=True):
+            if not good:
+                yield lo, hi, self.block(lo, hi)
 
     def matmat(self, B: Any, out: Any = None) -> Any:
         dtype = torch.float64 if self.dtype == np.float64 else torch.float32
@@ -243,10 +252,11 @@ class TensorRows(Rows):
             out = torch.empty((self.shape[0], B.shape[1]), dtype=dtype, device=self.device)
         if not self.shape[1]:
             return out.zero_()
-        split = self.arithmetic.split(like(B, self._any(), self.dtype))
+        arithmetic = Plain(self.dtype) if self.arithmetic.row_unit else self.arithmetic
+        split = arithmetic.split(like(B, self._any(), self.dtype))
         for lo, hi, block in self.chunks(B.shape[1] * self.dtype.itemsize):
             with ieee():
-                S, factor = self.arithmetic.unscaled(block.X, split)
+                S, factor = arithmetic.unscaled(arithmetic.ready(block.X), split)
             out[lo:hi] = S if factor is None else S.mul_(factor)
         return out
 

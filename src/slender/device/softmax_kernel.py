@@ -1,9 +1,9 @@
 """The Triton kernels of softmax.py, for float32.  Memory sets their speed, not arithmetic.
 
-Up to IN_REGISTERS classes, a program holds some rows after others in registers: S is read once, the
-residuals are written once, and the sums of their columns stay in registers until the program has no
-row left.  A program works on several rows at once because it waits for the largest score of a row,
-and for its sum.  Residuals are added in float32 over these rows, up to FEW, and then in float64.
+Up to IN_REGISTERS classes, a program holds one row after the other in registers (of short rows,
+several at a time): S is read once, the residuals are written once, and the sums of their columns
+stay in registers until the program has no row left.  A program waits for the largest score of a row
+and for its sum: so it has few threads, there are many programs, and rows are loaded ahead.
 
 Above that, one kernel reads the rows for their largest score and their sum of exponentials, by
 blocks of classes.  All blocks are scaled to the largest score of the row once, at the end: an error
@@ -23,14 +23,12 @@ import triton.language as tl
 IN_REGISTERS = 8192  # classes
 BLOCK = 4096  # classes, above that, of one row
 COLUMNS, COLUMN_WARPS = 1024, 4  # classes, above that, of many rows
-TILE = 4096  # scores of a program at a time, at least: short rows share one
-MOST_ROWS = 128  # of a program at a time
-FEW = 4  # rows whose residuals are added in float32 (problem/rounding.py counts on it)
-PER_THREAD = 32  # scores of a thread, if there are threads enough
+TILE = 1024  # scores of a program at a time, at least: short rows share one
+PER_THREAD = 16  # scores of a thread, if there are threads enough
 MOST_WARPS = 16
 WARPS_A_CORE = 16  # of all programs on a multiprocessor: more have no registers
-GROUPS = 16  # of rows whose columns are added up apart, if rows are long
-AHEAD = 2  # tiles that a program has loaded: the next one, and that it works on
+GROUPS = 32  # of rows whose columns are added up apart, if rows are long
+AHEAD = 3  # tiles that a program has loaded: the next ones, and that it works on
 INTERPRETED_CORES = 2  # multiprocessors, where there are none
 FUSED = {"enable_fp_fusion": True}  # multiply and add in one instruction; Triton asks for a choice
 
@@ -61,14 +59,13 @@ def launch(
     with torch.cuda.device_of(S):  # Triton launches on the current device
         if C <= IN_REGISTERS:
             width = triton.next_power_of_2(C)
-            rows = max(1, min(TILE // width, MOST_ROWS))
+            rows = max(1, TILE // width)
             warps = min(MOST_WARPS, max(1, rows * width // (32 * PER_THREAD)))
             programs = min(triton.cdiv(m, rows), cores(S.device) * (WARPS_A_CORE // warps))
             sums = S.new_empty((programs, 1 + bend, C), dtype=torch.float64)
             rows_kernel[(programs,)](
                 S, b, y, w, factor, figures, *pieces, sums, *units, m,
-                GROUPS=triton.cdiv(rows, FEW), FEW_ROWS=min(FEW, rows), WIDTH=width, STAGES=AHEAD,
-                **fixed, num_warps=warps,
+                ROWS=rows, WIDTH=width, STAGES=AHEAD, **fixed, num_warps=warps,
             )  # fmt: skip
         else:
             blocks = triton.next_power_of_2(triton.cdiv(C, BLOCK))
@@ -153,18 +150,17 @@ def curvature(r, w):  # type: ignore[no-untyped-def]
 def rows_kernel(  # type: ignore[no-untyped-def]
     S, b, y, w, factor, figures, hi, mid, lo, sums,
     stride, out_stride, C, m,
-    GROUPS: tl.constexpr, FEW_ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr,
+    ROWS: tl.constexpr, WIDTH: tl.constexpr, STAGES: tl.constexpr,
     ALIGN: tl.constexpr, PIECES: tl.constexpr, UNIT: tl.constexpr, BEND: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows after ROWS others, each whole in registers."""
-    ROWS: tl.constexpr = GROUPS * FEW_ROWS
     stride, out_stride, C = stride * ALIGN, out_stride * ALIGN, C * ALIGN
     c = tl.arange(0, WIDTH)
     known = (c < C)[None, :]
     bias = tl.load(b + c[None, :], mask=known, other=0.0)
     f = tl.load(factor)
-    g = tl.zeros((GROUPS, WIDTH), tl.float64)
-    a = tl.zeros((GROUPS, WIDTH), tl.float32)
+    g = tl.zeros((ROWS, WIDTH), tl.float64)
+    a = tl.zeros((ROWS, WIDTH), tl.float32)
     step = tl.num_programs(0) * ROWS
     for first in tl.range(tl.program_id(0) * ROWS, m, step, num_stages=STAGES):
         i = first + tl.arange(0, ROWS).to(tl.int64)
@@ -188,10 +184,9 @@ def rows_kernel(  # type: ignore[no-untyped-def]
         doubt = store_figures(figures, i, m, here, s_y, top, others, everything)
         r = tl.where(mine, (-w_i * doubt)[:, None], e * (w_i / everything)[:, None])
         store(r, (i * out_stride)[:, None] + c[None, :], inside, hi, mid, lo, PIECES, UNIT)
-        g += tl.sum(tl.reshape(r, (GROUPS, FEW_ROWS, WIDTH)), 1).to(tl.float64)
+        g += r.to(tl.float64)
         if BEND:
-            h = curvature(r, w_i[:, None])
-            a += tl.sum(tl.reshape(h, (GROUPS, FEW_ROWS, WIDTH)), 1)
+            a += curvature(r, w_i[:, None])
 
     sums += tl.program_id(0).to(tl.int64) * (1 + BEND) * C + c
     tl.store(sums, tl.sum(g, 0), mask=c < C)

@@ -129,7 +129,7 @@ class MultinomialClassifier(LinearClassifier):
             raise ValueError(
                 f"X contains numbers whose squares overflow {rows.dtype}; scale the features down"
             )
-        return problem
+        return problem.fine_enough()
 
 
 def warn_unproved(message: str) -> None:

@@ -195,7 +195,7 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
         block: Any = part.block
         if sums.split is None:
             sums.split = block.arithmetic.split(self.WT)
-        return block.arithmetic.unscaled(block.X, sums.split)  # type: ignore[no-any-return]
+        return block.arithmetic.unscaled(block.ready, sums.split)  # type: ignore[no-any-return]
 
     def row_bytes(self, dtype: Any) -> int:
         """A device also holds residuals in float64 if A is requested as a matrix."""

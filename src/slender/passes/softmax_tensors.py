@@ -31,7 +31,7 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
     sums.scale = part.columns["scale"]
     S, factor = p.tensor_scores(sums, part)
     arithmetic = block.arithmetic
-    halves = arithmetic.room(block.X, S.shape[1]) if p.A != "matrix" else None
+    halves = arithmetic.room(block.ready, S.shape[1]) if p.A != "matrix" else None
     if halves is not None and not p.with_gradient:
         del halves[1:]
     bend = p.A != "none" or sums.collector is not None
@@ -54,12 +54,12 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
     sums.chunks += 1
     probes = part.columns.get("probes")
     if probes is None:
-        arithmetic.add_product(block.X, pieces, scale, sums.G)
+        arithmetic.add_product(block.ready, pieces, scale, sums.G)
         if block.dtype == np.float64:
             sums.chunk_error = max(sums.chunk_error, summing_of_float64(block.shape[0]))
         return
     G = zeros(sums.G.shape, sums.G, block.dtype)
-    arithmetic.add_product(block.X, pieces, scale, G)
+    arithmetic.add_product(block.ready, pieces, scale, G)
     sums.G += G
     heavy = (w.double() * found.doubt.double()) @ sizes.double()
     sums.chunk_error = summing_error(G, pieces, arithmetic.shift, scale, probes, heavy)

@@ -44,6 +44,7 @@ from ..rows import Block, Rows
 from .intercepts import DENSE, ClassCurvature, ClassDiagonal, ClassMatrix
 
 TRACE_ROUNDING = 32.0  # error of sums of squares over a block's rows, in units in the last place
+LITTLE = 1e-4  # share of the variance of the rows that a fit may begin without
 CHUNK = 1024  # classes of a gradient computed in float64 at a time
 
 
@@ -130,6 +131,14 @@ class Multinomial:
         # Far from zero this is a difference of large numbers: make it an upper bound on the trace.
         rounding = TRACE_ROUNDING * float(np.finfo(rows.dtype).eps) * self.squares
         self.trace = max(self.squares - self.total * mean_square, 0.0) + rounding
+
+    def fine_enough(self) -> "Multinomial":
+        """The same problem in an arithmetic that rounds the rows by little beside their spread.
+
+        Rows far from zero lose what tells them apart if few digits are kept.
+        """
+        lost = self.rows.row_unit**2 * self.squares
+        return self if lost <= LITTLE * self.trace else self.widened().fine_enough()
 
     @property
     def halved(self) -> bool:

@@ -22,8 +22,7 @@ On a device.  Products of halves (rows/arithmetic.py) are exact for the weights 
 are rounded before the pass.  Their residuals are rounded once more before they multiply the rows:
 an entry R is off by at most `unit` |R| + `underflow` w_max.  The first part is one more relative
 error of independent entries; the second is at most underflow w_max sqrt(C) Σ ‖x_i‖ in the gradient.
-g adds up the residuals before they are rounded: four at a time in float32, and then in float64.
-These roundings add less than half of SIGMAS share sqrt(Σ R_c²), which is within SAFETY.
+g adds up the residuals before they are rounded, in float64.
 
 A device adds tens of thousands of rows in one product, some by cutting digits off rather than by
 rounding: the pass has measured the error of such sums, relative to Σ r ‖x‖ (device/summing.py).
@@ -103,7 +102,7 @@ def _rounding(problem: Multinomial, point: Point) -> Rounding:
     for lo in range(0, len(W), CHUNK):
         true[:, lo : lo + CHUNK] = wide @ astype(W[lo : lo + CHUNK], np.float64).T
     true += b
-    return in_sums(problem, point, measured(block @ W.T + b, true, problem.y[index]))
+    return in_sums(problem, point, measured(block.scores(W.T) + b, true, problem.y[index]))
 
 
 def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
@@ -134,7 +133,7 @@ def probed(problem: Multinomial) -> NDArray[np.intp]:
 
 def measured(scores: Array, true: Array, y: NDArray[np.int32]) -> Shares:
     """Errors of the rows with these scores, whose true scores are `true`."""
-    xp = namespace(scores)
+    xp, true = namespace(scores), like(true, scores, np.float64)
     if not float(abs(scores - true).max()) < FIRST_ORDER:
         return Shares(np.inf, np.inf, np.inf)
     softmax = _softmax if is_numpy(scores) else _softmax_there

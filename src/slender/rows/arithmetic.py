@@ -14,6 +14,11 @@ largest number of B to where halves have all their digits.  So there are no roun
 * those of the sums in float32, which a pass measures (device/summing.py).
 
 problem/rounding.py counts the last two.  More pieces (`finer`) take as many more products.
+
+Rows of float32 are written so as well, block by block, X = ( X_0 + X_1 / 2^s ) / scale', if they
+are `wide`: units for halves are so much faster.  What the pieces of X miss, `row_unit` relative to
+each number, is in the errors that are measured: those of scores (problem/rounding.py) and of sums
+(device/summing.py), both against the rows as they are.
 """
 
 from collections.abc import Iterator
@@ -82,26 +87,33 @@ class Arithmetic(Protocol):
     def underflow(self) -> float:
         """and its absolute one, relative to the largest entry."""
 
-    def product(self, X: Tensor, B: Tensor) -> Tensor:
+    @property
+    def row_unit(self) -> float:
+        """The relative rounding error of a number of X."""
+
+    def ready(self, X: Tensor) -> "Split":
+        """X as it is multiplied: its pieces, and their scale, if it is not 1."""
+
+    def product(self, X: "Split", B: Tensor) -> Tensor:
         """X B for B (d, m)."""
 
     def split(self, B: Tensor) -> "Split":
         """B (d, m) as it is multiplied: its pieces, and their scale, if it is not 1."""
 
-    def unscaled(self, X: Tensor, B: "Split") -> tuple[Tensor, Tensor | None]:
+    def unscaled(self, X: "Split", B: "Split") -> tuple[Tensor, Tensor | None]:
         """S and f with X B = f S; f is None if it is 1."""
 
     def rounded(self, B: Tensor) -> Tensor:
         """B as a product uses it."""
 
-    def room(self, X: Tensor, columns: int) -> list[Tensor] | None:
+    def room(self, X: "Split", columns: int) -> list[Tensor] | None:
         """Room for the pieces of residuals (m, columns); None: they stay as they are."""
 
     def residuals(self, R: Tensor) -> Split:
         """Residuals as they are multiplied: their pieces, and their scale, if it is not 1."""
 
     def add_product(
-        self, X: Tensor, pieces: list[Tensor], scale: Tensor | None, out: Tensor
+        self, X: "Split", pieces: list[Tensor], scale: Tensor | None, out: Tensor
     ) -> None:
         """out += Rᵀ X for the R of these pieces."""
 
@@ -117,39 +129,47 @@ class Plain(NamedTuple):
     shift: int = 0
     unit: float = 0.0
     underflow: float = 0.0
+    row_unit: float = 0.0
 
-    def product(self, X: Tensor, B: Tensor) -> Tensor:
-        return astype(X, self.dtype) @ B
+    def ready(self, X: Tensor) -> Split:
+        return [astype(X, self.dtype)], None
+
+    def product(self, X: Split, B: Tensor) -> Tensor:
+        return X[0][0] @ B
 
     def split(self, B: Tensor) -> Split:
         return [B], None
 
-    def unscaled(self, X: Tensor, B: Split) -> tuple[Tensor, Tensor | None]:
+    def unscaled(self, X: Split, B: Split) -> tuple[Tensor, Tensor | None]:
         return self.product(X, B[0][0]), None
 
     def rounded(self, B: Tensor) -> Tensor:
         return B
 
-    def room(self, X: Tensor, columns: int) -> None:
+    def room(self, X: Split, columns: int) -> None:
         return None
 
     def residuals(self, R: Tensor) -> Split:
         return [R], None
 
     def add_product(
-        self, X: Tensor, pieces: list[Tensor], scale: Tensor | None, out: Tensor
+        self, X: Split, pieces: list[Tensor], scale: Tensor | None, out: Tensor
     ) -> None:
-        out += pieces[0].T @ astype(X, self.dtype)
+        out += pieces[0].T @ X[0][0]
 
     def finer(self) -> None:
         return None
 
 
 class Halves(NamedTuple):
-    """Rows in half precision, multiplied by a matrix in so many pieces."""
+    """Rows in half precision, multiplied by a matrix in so many pieces.
+
+    Or rows of float32 (`wide`) in as many pieces as the matrix.
+    """
 
     half: str  # float16 or bfloat16
     pieces: int = 1
+    wide: bool = False
 
     @property
     def shift(self) -> int:
@@ -163,46 +183,76 @@ class Halves(NamedTuple):
     def underflow(self) -> float:
         return float(2.0 ** (SMALLEST[self.half] - 1 - self.shift * (self.pieces - 1)))
 
-    def finer(self) -> "Halves | None":
-        """With the digits of float32, nearly."""
+    @property
+    def row_unit(self) -> float:
+        return self.unit if self.wide else 0.0
+
+    def finer(self) -> "Halves | Plain | None":
+        """With the digits of float32, nearly; for rows of float32, then with all of them."""
         pieces = -(-22 // self.shift)
-        return None if self.pieces >= pieces else self._replace(pieces=pieces)
+        if self.pieces < pieces:
+            return self._replace(pieces=pieces)
+        return Plain(np.dtype(np.float32)) if self.wide else None
+
+    def ready(self, X: Tensor) -> Split:
+        half = getattr(torch, self.half)
+        if not self.wide or X.dtype == half:
+            return [X], None
+        scale = power_of_two(X) * 2.0**ROOM
+        found = [torch.mul(X, scale, out=torch.empty_like(X, dtype=half))]
+        left = X * scale if self.pieces > 1 else X
+        for k in range(1, self.pieces):
+            left = (left - found[-1]).mul_(2.0**self.shift)
+            found.append(left.to(half))
+        return found, scale
 
     def split(self, B: Tensor) -> tuple[list[Tensor], Tensor]:
         """Each piece is as large as the first."""
         scale = power_of_two(B) * 2.0**ROOM
         return pieces_of(B * scale, self.pieces, getattr(torch, self.half), self.shift), scale
 
-    def product(self, X: Tensor, B: Tensor) -> Tensor:
+    def product(self, X: Split, B: Tensor) -> Tensor:
         S, factor = self.unscaled(X, self.split(B))
         return S.mul_(factor)
 
-    def unscaled(self, X: Tensor, B: Split) -> tuple[Tensor, Tensor]:
-        pieces, scale = B
+    def unscaled(self, X: Split, B: Split) -> tuple[Tensor, Tensor]:
+        scale = _times(X[1], B[1])
         assert scale is not None
-        S = multiply(X, pieces[0])
-        for k, piece in enumerate(pieces[1:], 1):
-            S.add_(multiply(X, piece), alpha=2.0 ** (-self.shift * k))
+        S = multiply(X[0][0], B[0][0])
+        for j, k in self._others(X):
+            S.add_(multiply(X[0][j], B[0][k]), alpha=2.0 ** (-self.shift * (j + k)))
         return S, 1.0 / scale
+
+    def _others(self, X: Split) -> Iterator[tuple[int, int]]:
+        """Which pieces of X and of the other factor are multiplied, beside the first ones."""
+        for j in range(len(X[0])):
+            yield from ((j, k) for k in range(self.pieces - j) if j + k)
 
     def rounded(self, B: Tensor) -> Tensor:
         pieces, scale = self.split(B)
         total = sum(piece.to(B.dtype) * 2.0 ** (-self.shift * k) for k, piece in enumerate(pieces))
         return total / scale
 
-    def room(self, X: Tensor, columns: int) -> list[Tensor]:
-        return [X.new_empty((X.shape[0], columns)) for _ in range(self.pieces)]
+    def room(self, X: Split, columns: int) -> list[Tensor]:
+        first = X[0][0]
+        return [first.new_empty((first.shape[0], columns)) for _ in range(self.pieces)]
 
     def residuals(self, R: Tensor) -> Split:
         scale = power_of_two(R)
         return pieces_of(R * scale, self.pieces, getattr(torch, self.half), self.shift), scale
 
     def add_product(
-        self, X: Tensor, pieces: list[Tensor], scale: Tensor | None, out: Tensor
+        self, X: Split, pieces: list[Tensor], scale: Tensor | None, out: Tensor
     ) -> None:
-        for k, piece in enumerate(pieces):
-            G, power = multiply(piece.T, X), 2.0 ** (-self.shift * k)
+        scale = _times(X[1], scale)
+        for j, k in ((0, 0), *self._others(X)):
+            G, power = multiply(pieces[k].T, X[0][j]), 2.0 ** (-self.shift * (j + k))
             out.add_(G if scale is None else G / scale, alpha=power)
+
+
+def _times(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    """The product of two scales, either of which may be 1."""
+    return b if a is None else a if b is None else a * b
 
 
 def pieces_of(B: Tensor, count: int, half: Any, shift: int) -> list[Tensor]:
@@ -218,7 +268,10 @@ def pieces_of(B: Tensor, count: int, half: Any, shift: int) -> list[Tensor]:
 
 def power_of_two(B: Tensor) -> Tensor:
     """2^-k for the largest |B| in [2^k, 2^(k+1)), as a tensor: nobody waits for its value."""
-    largest = B.abs().amax()
+    if not B.numel():
+        return B.new_ones((), dtype=torch.float32)
+    least, most = torch.aminmax(B)
+    largest = torch.maximum(-least, most)
     exponent = torch.frexp(largest).exponent.clamp(-FARTHEST, FARTHEST)
     return torch.ldexp(torch.ones_like(largest), 1 - exponent)
 

@@ -149,6 +149,11 @@ class Rows(ABC):
         """What a product with residuals loses."""
         return ProductError()
 
+    @property
+    def row_unit(self) -> float:
+        """The relative rounding error of a number of the rows in a pass."""
+        return 0.0
+
     def where(self, i: int) -> str:
         """Where row i comes from, for messages."""
         return f"row {i}"

@@ -2,6 +2,7 @@
 
     X @ B, G @ X               products, new arrays
     X.product(B, out)          out = X B, in existing memory
+    X.scores(B)                X B as a pass computes it
     X.add_product(G, out, scratch)    out += Gᵀ X, likewise
     X.add_by_class(w, y, out)  out[y_i] += w_i x_i, in float64
     X.row_squares(), X.column_squares()
@@ -57,6 +58,10 @@ class Block(ABC):
     def product(self, B: NDArray[Any], out: NDArray[Any]) -> None:
         """out = X B."""
         out[:] = self @ B
+
+    def scores(self, B: NDArray[Any]) -> NDArray[Any]:
+        """X B as a pass computes it; a device may round the rows there."""
+        return self @ B
 
     def add_product(self, G: NDArray[Any], out: NDArray[Any], scratch: NDArray[Any]) -> None:
         """out += Gᵀ X; `scratch` has the shape of some rows of out, and may be overwritten."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import astype, like
-from .arithmetic import Arithmetic, Halves, Plain, ieee
+from .arithmetic import Arithmetic, Halves, Plain, Split, ieee
 from .base import Rows
 from .block import Bad, Block
 from .kernel import KernelRows
@@ -24,11 +24,19 @@ HALVES = ("float16", "bfloat16")
 class TensorBlock(Block):
     """Rows of a tensor."""
 
-    __slots__ = ("X", "arithmetic")
+    __slots__ = ("X", "_ready", "arithmetic")
 
     def __init__(self, X: Tensor, arithmetic: Arithmetic, dtype: np.dtype[Any]) -> None:
         self.X, self.arithmetic, self.dtype = X, arithmetic, dtype  # (rows, d), as stored
         self.shape = (X.shape[0], X.shape[1])
+        self._ready: Split | None = None
+
+    @property
+    def ready(self) -> Split:
+        """The rows as a pass multiplies them."""
+        if self._ready is None:
+            self._ready = self.arithmetic.ready(self.X)
+        return self._ready
 
     @property
     def wide(self) -> Tensor:
@@ -38,7 +46,14 @@ class TensorBlock(Block):
     def __matmul__(self, B: Any) -> Any:
         B = like(B, self.X, self.dtype)
         with ieee():
-            return self.wide @ B if B.ndim == 1 else self.arithmetic.product(self.X, B)
+            if B.ndim == 1 or self.arithmetic.row_unit:
+                return self.wide @ B
+            return self.arithmetic.product(self.ready, B)
+
+    def scores(self, B: Any) -> Any:
+        """X B as a pass computes it, which may round the rows."""
+        with ieee():
+            return self.arithmetic.product(self.ready, like(B, self.X, self.dtype))
 
     def __rmatmul__(self, G: Any) -> Any:
         with ieee():
@@ -53,7 +68,7 @@ class TensorBlock(Block):
     def add_product(self, G: Any, out: Any, scratch: Any = None) -> None:
         """out += Gᵀ X; halves are multiplied as such."""
         with ieee():
-            self.arithmetic.add_product(self.X, *self.arithmetic.residuals(G), out)
+            self.arithmetic.add_product(self.ready, *self.arithmetic.residuals(G), out)
 
     def row_squares(self) -> Any:
         return self.wide.square().sum(dim=1)
@@ -138,4 +153,6 @@ def fastest(store: Store, dtype: np.dtype[Any]) -> Arithmetic:
     name = str(store.stored).removeprefix("torch.")
     if store.device.type == "cuda" and name in HALVES:
         return Halves(name)
+    if store.device.type == "cuda" and dtype == np.float32:
+        return Halves("float16", wide=True)
     return Plain(dtype)
