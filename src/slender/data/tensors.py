@@ -276,9 +276,9 @@ class TensorExamples(Examples):
         if self.there:
             return
         device = self.rows.device
-        classes = torch.int64 if np.ndim(self.y) == 1 else None
+        y = torch.as_tensor(np.asarray(self.y), device=device)
         self.there = {
-            "y": torch.as_tensor(np.asarray(self.y), dtype=classes, device=device),
+            "y": y.long() if y.ndim == 1 else y,
             "w": torch.as_tensor(self.w, dtype=torch.float64, device=device),
         }
 
@@ -301,13 +301,13 @@ class TensorExamples(Examples):
         there, visiting = _sent(p, self._empty(0))
         sums: Any = there.start(d, dtype)
         measured = self._measured() if p.measures_sums and dtype != np.float64 else -1
-        for lo, hi, block in rows.chunks(p.row_bytes(dtype)):
-            columns: dict[str, Any] = {name: of[lo:hi] for name, of in self.columns.items()}
-            columns["scale"] = self.scale
-            if lo <= measured < hi:
-                columns["probes"] = self._probes(lo, hi, block)
-            y, w = self.there["y"][lo:hi], self.there["w"][lo:hi]
-            with ieee():
+        with ieee():
+            for lo, hi, block in rows.chunks(p.row_bytes(dtype)):
+                columns: dict[str, Any] = {name: of[lo:hi] for name, of in self.columns.items()}
+                columns["scale"] = self.scale
+                if lo <= measured < hi:
+                    columns["probes"] = self._probes(lo, hi, block)
+                y, w = self.there["y"][lo:hi], self.there["w"][lo:hi]
                 there.add(sums, Part(self.first + lo, block, y, w, columns))
         there.finish(sums)
         return _home(sums) if visiting else sums

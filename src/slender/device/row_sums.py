@@ -37,4 +37,4 @@ def add_by_class(X: Any, w: Any, y: Any, out: Any) -> None:
 
 
 def _fused(X: Any) -> bool:
-    return X.element_size() <= 4 and X.stride(1) == 1 and len(X) > 0 and runs_triton(X)
+    return X.element_size() <= 4 and X.stride(1) == 1 and X.numel() > 0 and runs_triton(X)

@@ -112,7 +112,8 @@ class MultinomialClassifier(LinearClassifier):
             rows, class_index = some_of(rows, index), class_index[index]
             sample_weight = None if sample_weight is None else sample_weight[index]
         weight = row_weights(sample_weight, self.class_weight, class_index, self.classes_)
-        rows_of_class = np.bincount(class_index[weight > 0], minlength=len(self.classes_))
+        active = class_index if (weight > 0).all() else class_index[weight > 0]
+        rows_of_class = np.bincount(active, minlength=len(self.classes_))
         lost = np.flatnonzero(rows_of_class == 0)
         if len(lost):
             raise ValueError(

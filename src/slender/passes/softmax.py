@@ -198,8 +198,9 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
         return block.arithmetic.unscaled(block.ready, sums.split)  # type: ignore[no-any-return]
 
     def row_bytes(self, dtype: Any) -> int:
-        """A device also holds residuals in float64 if A is requested as a matrix."""
-        arrays = 1 if is_numpy(self.b) else 1 + 4 * (self.A == "matrix")
+        """A device holds several arrays in float64, where it has no kernel or A is a matrix."""
+        wide = self.A == "matrix" or dtype == np.float64
+        arrays = 5 if wide and not is_numpy(self.b) else 1
         return arrays * super().row_bytes(dtype)
 
     def gradient(self, sums: SoftmaxSums) -> NDArray[Any]:

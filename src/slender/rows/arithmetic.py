@@ -221,7 +221,7 @@ class Halves(NamedTuple):
         S = multiply(X[0][0], B[0][0])
         for j, k in self._others(X):
             S.add_(multiply(X[0][j], B[0][k]), alpha=2.0 ** (-self.shift * (j + k)))
-        return S, 1.0 / scale
+        return S, scale.reciprocal()
 
     def _others(self, X: Split) -> Iterator[tuple[int, int]]:
         """Which pieces of X and of the other factor are multiplied, beside the first ones."""
