@@ -36,6 +36,8 @@ from slender.registry import ESTIMATORS as ALL
 torch = pytest.importorskip("torch")
 
 from slender.data.tensors import TensorRows  # noqa: E402
+from slender.rows.arithmetic import Halves, Plain  # noqa: E402
+from slender.rows.tensor import HALVES  # noqa: E402
 
 rng = np.random.default_rng(0)
 n, d, C = 400, 12, 5
@@ -87,6 +89,27 @@ def test_tensors_are_fitted_as_arrays_are(name):
     np.testing.assert_allclose(
         there.decision_function(T), there.decision_function(X), rtol=1e-4, atol=1e-4
     )
+
+
+@each
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+def test_tensors_are_fitted_in_the_arithmetic_of_a_gpu(name, kind, monkeypatch):
+    """Where there is one, it multiplies halves; here the CPU does the same."""
+
+    def chosen(store, dtype):
+        half = str(store.stored).removeprefix("torch.")
+        if dtype == np.float64:
+            return Plain(dtype)
+        return Halves(half) if half in HALVES else Halves("float16", wide=True)
+
+    monkeypatch.setattr("slender.data.tensors.fastest", chosen)
+    stored = T.to(getattr(torch, kind))
+    here, there = made(name).fit(stored.double().numpy(), y), made(name).fit(stored, t)
+    if name == "TraceNormProbe":  # its largest lambda1 is a norm, which rounding changes
+        assert abs(here.score(X, y) - there.score(X, y)) < 0.02
+    else:
+        close(here, there)
+    np.testing.assert_array_equal(there.predict(stored), there.predict(stored.double().numpy()))
 
 
 @each

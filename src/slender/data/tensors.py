@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..arrays import contiguous, is_numpy, like, to_numpy
+from ..arrays import contiguous, dtype_of, is_numpy, like, to_numpy
 from ..device import row_sums
 from ..device.summing import probes_of
 from ..rows import Rows
@@ -132,8 +132,9 @@ class TensorRows(Rows):
         return ProductError(self.arithmetic.unit, self.arithmetic.underflow)
 
     def beside(self, Z: Any) -> "TensorRows":
-        """Rows computed from these."""
-        return TensorRows(like(Z, self._any()))
+        """Rows computed from these, with all digits."""
+        Z = like(Z, self._any())
+        return TensorRows(Z, Plain(dtype_of(Z)))
 
     def unrounded(self) -> "TensorRows":
         """The same rows, multiplied by a matrix as it is, not by its halves."""
