@@ -1,5 +1,10 @@
 """python -m benchmarks.gpu: on a GPU, against scikit-learn, torch and cuML there.
 
+Planted rows are made on the device, in float16.  Rows are there before the clock starts, in the
+type that each side takes; fits to rows in the host's memory are timed beside.  The clock waits for
+the device.  Evaluation is in float64 and off the clock.  The first fit of the process, which
+compiles kernels, is reported apart.
+
     pass      one multinomial objective and gradient, in each arithmetic, against float64
     fit       LogisticClassifier to a proved 0.1 % against scikit-learn by the array API, and cuML
     curves    objective and test accuracy over seconds: those, and torch's probes by mini-batches
@@ -7,11 +12,6 @@
     slnd      SLNDClassifier, ten balanced passes, curvature and projection included
     stream    rows in the host's memory against copying them once
     memory    the most memory on the device above X
-
-Planted rows are made on the device, in float16.  Rows are there before the clock starts, in the
-type that each side takes; fits to rows in the host's memory are timed beside.  The clock waits for
-the device.  Evaluation is in float64 and off the clock.  The first fit of the process, which
-compiles kernels, is reported apart.
 """
 
 import traceback

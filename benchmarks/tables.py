@@ -128,8 +128,27 @@ def _about(document: Document) -> str:
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     first, _, rest = text.partition("\n")
     headline = first.partition(": ")[2].rstrip(".")
-    more = "" if "transcribed" in document.body else f"{_flat(rest)}\n"
+    more = (
+        ""
+        if "transcribed" in document.body
+        else "\n\n".join(map(_paragraph, rest.strip("\n").split("\n\n"))) + "\n"
+    )
     return f"### {headline[:1].upper()}{headline[1:]}\n\n{more}"
+
+
+def _paragraph(text: str) -> str:
+    """Prose; or a list, if its lines are indented, by more where an item goes on."""
+    lines = text.split("\n")
+    if not all(line.startswith("    ") for line in lines):
+        return _flat(text)
+    items: list[str] = []
+    for line in lines:
+        if line.startswith("     "):
+            items[-1] += f" {line.strip()}"
+        else:
+            name, _, said = line.strip().partition("  ")
+            items.append(f"- **{name}**: {said.strip()}")
+    return "\n".join(items)
 
 
 def _blocks(told: list[Any]) -> Iterator[str]:
