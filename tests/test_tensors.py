@@ -342,6 +342,25 @@ def test_rows_far_from_zero_begin_with_more_digits():
     assert of[1e3] == WIDE[1]
 
 
+@pytest.mark.parametrize("arithmetic", WIDE)
+def test_numbers_that_are_tiny_beside_others_are_counted(arithmetic, monkeypatch):
+    """A row of no weight is so long that those of its block vanish, and none is measured."""
+    monkeypatch.setattr("slender.data.tensors.CPU_CHUNK_BYTES", 64 * 20 * 4)
+    X, y, rng = made(6000, 20, 4)
+    X[1000] *= np.float32(1e11)
+    W, b = rng.standard_normal((4, 20)).astype(np.float32), np.zeros(4)
+    w = np.full(6000, 1 / 5999)
+    w[1000] = 0.0
+    problem = Multinomial(examples_of(TensorRows(torch.from_numpy(X), arithmetic), y, w), 4, False)
+    point = problem.at(problem.theta(torch.from_numpy(W), torch.from_numpy(b)), 1e-3)
+    exact = Multinomial(examples_of(as_rows(X.astype(np.float64)), y, w), 4, False)
+    W, b = (to_numpy(each).astype(np.float64) for each in problem.model(point.theta))
+    true, off = exact.at(exact.theta(W, b), 1e-3), rounding(problem, point)
+    error = (to_numpy(point.gradient).astype(np.float64) - true.gradient)[:, :-1]
+    assert np.linalg.norm(error) <= off.gradient
+    assert abs(point.objective - true.objective) <= off.objective
+
+
 def test_halves_of_float32_serve_passes_alone():
     """Products that a user gets have all digits."""
     X, _, rng = made(50, 30)

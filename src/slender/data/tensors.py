@@ -129,7 +129,8 @@ class TensorRows(Rows):
         return self.arithmetic.row_unit
 
     def product_error(self) -> ProductError:
-        return ProductError(self.arithmetic.unit, self.arithmetic.underflow)
+        of_rows = self.arithmetic.row_underflow
+        return ProductError(self.arithmetic.unit, self.arithmetic.underflow, of_rows)
 
     def beside(self, Z: Any) -> "TensorRows":
         """Rows computed from these, with all digits."""

@@ -24,6 +24,10 @@ an entry R is off by at most `unit` |R| + `underflow` w_max.  The first part is 
 error of independent entries; the second is at most underflow w_max sqrt(C) Σ ‖x_i‖ in the gradient.
 g adds up the residuals before they are rounded, in float64.
 
+Rows of float32 that are written as halves lose numbers that are tiny beside the largest of their
+block: each number is off by `of_rows` max ‖x‖, a score by sqrt(d) ‖w_c‖ times that, and the
+gradient by sqrt(2 d) Σ r times that.  What else they lose is measured with the scores and the sums.
+
 A device adds tens of thousands of rows in one product, some by cutting digits off rather than by
 rounding: the pass has measured the error of such sums, relative to Σ r ‖x‖ (device/summing.py).
 """
@@ -102,7 +106,15 @@ def _rounding(problem: Multinomial, point: Point) -> Rounding:
     for lo in range(0, len(W), CHUNK):
         true[:, lo : lo + CHUNK] = wide @ astype(W[lo : lo + CHUNK], np.float64).T
     true += b
-    return in_sums(problem, point, measured(block.scores(W.T) + b, true, problem.y[index]))
+    off = measured(block.scores(W.T) + b, true, problem.y[index])
+    lost = 2.0 * _of_rows(problem) * float(np.sqrt(float(row_dots(W, W).max())))
+    return in_sums(problem, point, Shares(off.share + lost, off.loss + lost, off.bias + lost))
+
+
+def _of_rows(problem: Multinomial) -> float:
+    """A bound on the norm of what a row loses where its numbers are tiny beside others."""
+    d = problem.rows.shape[1]
+    return float(problem.rows.product_error().of_rows * problem.moments.longest * np.sqrt(d))
 
 
 def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
@@ -115,6 +127,7 @@ def in_sums(problem: Multinomial, point: Point, off: Shares) -> Rounding:
     turned = SIGMAS * (off.share + product.unit) * np.sqrt(2.0 * s[RR_X])
     turned += (off.bias + SUMS * dtype.eps + point.summing) * s[R_X] + point.joining
     lost += product.underflow * heaviest * problem.moments.reach
+    turned += np.sqrt(2.0) * _of_rows(problem) * s[R]
     return Rounding(
         objective=float(SIGMAS * off.loss * np.sqrt(s[RR]) + off.bias * s[R]),
         gradient=float(turned + lost * np.sqrt(problem.n_classes)),

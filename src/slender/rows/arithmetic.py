@@ -18,7 +18,8 @@ problem/rounding.py counts the last two.  More pieces (`finer`) take as many mor
 Rows of float32 are written so as well, block by block, X = ( X_0 + X_1 / 2^s ) / scale', if they
 are `wide`: units for halves are so much faster.  What the pieces of X miss, `row_unit` relative to
 each number, is in the errors that are measured: those of scores (problem/rounding.py) and of sums
-(device/summing.py), both against the rows as they are.
+(device/summing.py), both against the rows as they are.  Numbers that are tiny beside the largest of
+their block lose more, `row_underflow` of that, which is counted: the block may not be measured.
 """
 
 from collections.abc import Iterator
@@ -89,7 +90,11 @@ class Arithmetic(Protocol):
 
     @property
     def row_unit(self) -> float:
-        """The relative rounding error of a number of X."""
+        """The relative rounding error of a number of X,"""
+
+    @property
+    def row_underflow(self) -> float:
+        """and its absolute one, relative to the largest number of a block."""
 
     def ready(self, X: Tensor) -> "Split":
         """X as it is multiplied: its pieces, and their scale, if it is not 1."""
@@ -130,6 +135,7 @@ class Plain(NamedTuple):
     unit: float = 0.0
     underflow: float = 0.0
     row_unit: float = 0.0
+    row_underflow: float = 0.0
 
     def ready(self, X: Tensor) -> Split:
         return [astype(X, self.dtype)], None
@@ -186,6 +192,10 @@ class Halves(NamedTuple):
     @property
     def row_unit(self) -> float:
         return self.unit if self.wide else 0.0
+
+    @property
+    def row_underflow(self) -> float:
+        return self.underflow * 2.0**-ROOM if self.wide else 0.0
 
     def finer(self) -> "Halves | Plain | None":
         """With the digits of float32, nearly; for rows of float32, then with all of them."""

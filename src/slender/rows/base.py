@@ -64,10 +64,11 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 class ProductError(NamedTuple):
-    """How residuals R are rounded before they multiply the rows."""
+    """How residuals R, and rows, are rounded before they are multiplied."""
 
-    unit: float = 0.0  # each entry by this share of it,
-    underflow: float = 0.0  # and by this share of the largest weight
+    unit: float = 0.0  # each entry of R by this share of it,
+    underflow: float = 0.0  # and by this share of the largest weight;
+    of_rows: float = 0.0  # a number of X by this share of the longest row, beside `row_unit`
 
 
 class Rows(ABC):
