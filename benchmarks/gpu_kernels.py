@@ -9,6 +9,7 @@ that tests what they compute, but not that they compile.  The exit code is 1 if 
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 import typer
 
-from slender.device import softmax, sweep
+from slender.device import picking, row_sums, softmax, sweep
 from slender.losses import CalibratedHinge, Logistic, MarginLoss, Squared
 from slender.solvers.sweep import Iterate, Lengths
 
@@ -33,13 +34,16 @@ class Size(NamedTuple):
     rows: int
     scores: int  # at most
     classes: tuple[int, ...]
+    sums: tuple[int, int, int]  # rows, their numbers and their classes, of sums of rows
     examples: int  # of a sweep
     rank: int
     positives: int  # visits of a class are twice this
 
 
-ON_GPU = Size(65536, 2**28, (10, 1000, 20_000), 1_200_000, 512, 1200)
-INTERPRETED = Size(64, 2**16, (10, 1000, 9000), 500, 40, 12)
+ON_GPU = Size(65536, 2**28, (10, 1000, 20_000), (65536, 1024, 1000), 1_200_000, 512, 1200)
+INTERPRETED = Size(64, 2**16, (10, 1000, 9000), (200, 30, 7), 500, 40, 12)
+PICKED = 64_000  # pairs, at most
+ROW_SUM_ERROR, CLASS_SUM_ERROR = 1e-6, 1e-12  # the latter are added in float64
 
 
 class Verdict(NamedTuple):
@@ -129,6 +133,65 @@ def softmax_verdict(m: int, C: int, half: Any, pieces: int, device: str) -> Verd
     return found._replace(seconds=times[0], of_twin_seconds=times[1], moved=moved)
 
 
+# -- sums of rows, and doubtful pairs --------------------------------------------------------------
+
+
+def compared(name: str, work: tuple[Callable[[], Any], Callable[[], Any]], true: Any,
+             allowed: float, moved: int, device: str) -> Verdict:  # fmt: skip
+    """The errors of a kernel and of its twin relative to the largest true number; their times."""
+    largest = true.abs().max()
+    errors = [float((each().double() - true).abs().max() / largest) for each in work]
+    found = Verdict(name, *errors, allowed)
+    if device != "cuda":
+        return found
+    seconds, of_twin = map(seconds_of, work)
+    return found._replace(seconds=seconds, of_twin_seconds=of_twin, moved=moved)
+
+
+def row_sum_verdicts(m: int, d: int, C: int, half: Any, device: str) -> Iterator[Verdict]:
+    random = torch.Generator(device).manual_seed(0)
+    X = torch.randn(m, d, generator=random, device=device).to(half)
+    w = torch.rand(m, generator=random, device=device, dtype=torch.float64)
+    y = torch.randint(C, (m,), generator=random, device=device)
+    shape = f"{m:,} x {d:,}, {str(half).removeprefix('torch.')}"
+
+    def moments(fused: bool) -> Any:
+        work = row_sums.moments if fused else row_sums.moments_twin
+        return torch.cat([each.double() for each in work(X, w, torch.float32)])
+
+    def by_class(fused: bool) -> Any:
+        out = w.new_zeros((C, d))
+        (row_sums.add_by_class if fused else row_sums.add_by_class_twin)(X, w, y, out)
+        return out
+
+    exact = torch.cat([w @ X.double(), X.double().square().sum(1)])
+    sums = w.new_zeros((C, d)).index_add_(0, y, X.double() * w[:, None])
+    for name, work, true, allowed in (
+        (f"moments, {shape}", moments, exact, ROW_SUM_ERROR),
+        (f"add_by_class, {shape}, {C:,} classes", by_class, sums, CLASS_SUM_ERROR),
+    ):
+        both = partial(work, True), partial(work, False)
+        yield compared(name, both, true, allowed, X.nbytes, device)
+
+
+def pick_verdict(m: int, C: int, device: str) -> Verdict:
+    random = torch.Generator(device).manual_seed(0)
+    w, sizes = (torch.rand(m, generator=random, device=device) + 0.5 for _ in range(2))
+    scale = torch.rand(C, generator=random, device=device) + 0.5
+    R = (w[:, None] * torch.rand(m, C, generator=random, device=device) ** 9 / 2).half()
+    h = softmax.curvature(R.double(), w.double())
+    score = h * sizes.double().square()[:, None] * scale.double()
+    wanted = min(PICKED, score.numel() // 4)
+    true, _ = score.reshape(-1).topk(wanted)
+    least = 0.999 * true[-1].float()
+
+    def best(work: Callable[..., Any]) -> Any:
+        return work(R, w, sizes, scale, least, 0, 4 * wanted).score.topk(wanted).values
+
+    both = partial(best, picking.pick), partial(best, picking.twin)
+    return compared(f"pick, {m:,} x {C:,}", both, true, SOFTMAX_ERROR, R.nbytes, device)
+
+
 # -- sweep_classes ---------------------------------------------------------------------------------
 
 
@@ -181,10 +244,13 @@ def verdicts(size: Size, device: str) -> Iterator[Verdict]:
     for C in size.classes:
         m = max(1, min(size.rows, size.scores // C))
         yield softmax_verdict(m, C, None, 0, device)
+        yield pick_verdict(m, C, device)
         for half, pieces in ((torch.float16, 1), (torch.float16, 2), (torch.bfloat16, 3)):
             if half is torch.bfloat16 and device != "cuda":
                 continue  # Triton's interpreter does not round to bfloat16
             yield softmax_verdict(m, C, half, pieces, device)
+    for half in (torch.float16, torch.float32):
+        yield from row_sum_verdicts(*size.sums, half, device)
     small = size._replace(examples=500, positives=min(size.positives, 100))
     for loss in (Logistic(), CalibratedHinge(), Squared()):
         yield sweep_verdict(loss, small, 6, False, device)

@@ -20,6 +20,11 @@ def moments(X: Any, w: Any, dtype: Any) -> tuple[Any, Any]:
         from .row_sums_kernel import launch_moments  # noqa: PLC0415  (imports Triton)
 
         return launch_moments(X, w)  # type: ignore[no-any-return]
+    return moments_twin(X, w, dtype)
+
+
+def moments_twin(X: Any, w: Any, dtype: Any) -> tuple[Any, Any]:
+    """The same in plain torch."""
     wide = X.to(dtype)
     return (w.to(dtype) @ wide).double(), wide.square().sum(dim=1)
 
@@ -30,7 +35,12 @@ def add_by_class(X: Any, w: Any, y: Any, out: Any) -> None:
         from .row_sums_kernel import launch_classes  # noqa: PLC0415  (imports Triton)
 
         launch_classes(X, w, y, out)
-        return
+    else:
+        add_by_class_twin(X, w, y, out)
+
+
+def add_by_class_twin(X: Any, w: Any, y: Any, out: Any) -> None:
+    """The same in plain torch."""
     for lo in range(0, X.shape[0], WIDENED):
         some = slice(lo, lo + WIDENED)
         out.index_add_(0, y[some], X[some].double() * w[some, None])
