@@ -136,8 +136,14 @@ def softmax_verdict(m: int, C: int, half: Any, pieces: int, device: str) -> Verd
 # -- sums of rows, and doubtful pairs --------------------------------------------------------------
 
 
-def compared(name: str, work: tuple[Callable[[], Any], Callable[[], Any]], true: Any,
-             allowed: float, moved: int, device: str) -> Verdict:  # fmt: skip
+def compared(
+    name: str,
+    work: tuple[Callable[[], Any], Callable[[], Any]],
+    true: Any,
+    allowed: float,
+    moved: int,
+    device: str,
+) -> Verdict:
     """The errors of a kernel and of its twin relative to the largest true number; their times."""
     largest = true.abs().max()
     errors = [float((each().double() - true).abs().max() / largest) for each in work]

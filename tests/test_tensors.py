@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from slender import LinearProbe, LogisticClassifier
+from slender import LinearProbe, LogisticClassifier, krylov
 from slender.arrays import to_numpy
+from slender.curvature.doubtful import numbered
 from slender.data import examples_of
 from slender.datasets import planted
 from slender.metrics import measure
@@ -23,6 +24,7 @@ from slender.passes import ClassSumsPass, MomentsPass, SoftmaxPass
 from slender.passes.doubts import Wanted
 from slender.problem import Multinomial
 from slender.problem.certificate import certify
+from slender.problem.intercepts import ClassSample, solve
 from slender.problem.rounding import rounding
 from slender.rows import as_rows
 from slender.solvers.checkpoint import SavedRun
@@ -467,3 +469,42 @@ def test_tensors_of_a_checkpoint_go_to_the_device_of_the_fit():
     elsewhere = {"a": [torch.ones(3, device="meta")], "b": np.ones(2)}
     assert restore(elsewhere, document, arrays, ())["a"][0].device.type == "meta"
     assert restore({}, document, arrays, ())["a"][0].device.type == "cpu"
+
+
+# -- what a device computes otherwise --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_orthonormal_columns_by_a_cholesky_factor(dependent):
+    """Of nearly dependent columns by reflections."""
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((300, 12)).astype(np.float32)
+    if dependent:
+        W[:, 5] = W[:, 4] * np.float32(1 + 1e-7)
+    Q, R = (each.double().numpy() for each in krylov.qr(torch.from_numpy(W)))
+    np.testing.assert_allclose(Q.T @ Q, np.eye(12), atol=1e-5)
+    np.testing.assert_allclose(Q @ R, W, atol=1e-4)
+
+
+def test_intercepts_are_solved_by_a_factor():
+    """As by conjugate gradients with the same A."""
+    rng = np.random.default_rng(0)
+    S = 3.0 * rng.standard_normal((600, 300))
+    P = np.exp(S - S.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    w, g = rng.uniform(0.5, 1.0, 600) / 600, rng.standard_normal(300)
+    sums = w @ P, w @ (P * (1 - P))
+    here, narrow = ClassSample(P, w, *sums), (P.astype(np.float32), w.astype(np.float32))
+    there = ClassSample(*map(torch.from_numpy, (*narrow, *sums)))
+    assert here.factor is None
+    assert there.factor is not None
+    by_steps = solve(here, g, 1e-8)
+    at_once = solve(there, torch.from_numpy(g), there.tol).numpy()
+    np.testing.assert_allclose(at_once, by_steps, atol=2e-3 * np.abs(by_steps).max())
+
+
+def test_rows_are_numbered_as_by_numpy():
+    row = np.random.default_rng(0).integers(0, 50, 400)
+    for found, true in zip(numbered(row), np.unique(row, return_inverse=True), strict=True):
+        np.testing.assert_array_equal(found, true)
+    assert [len(each) for each in numbered(row[:0])] == [0, 0]

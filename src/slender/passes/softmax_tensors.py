@@ -131,8 +131,9 @@ class TensorCollector:
     def finish(self, scale: float) -> None:
         """Once all blocks are added, for weights that were multiplied by `scale`."""
         self.a /= scale
-        found = self.found
-        self.found = found._replace(score=found.score / scale, r=found.r / scale, h=found.h / scale)
+        if self.found is not None:
+            score, place, r, h = self.found
+            self.found = type(self.found)(score / scale, place, r / scale, h / scale)
 
     def at_home(self) -> Collector:
         """The same pairs on the host, where those of other parts of the rows are added."""

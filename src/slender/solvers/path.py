@@ -60,9 +60,9 @@ class Walk:
 
     read: Readings  # of the fold's rows
     state: Any = None  # of the solver; passed on from value to value
-    error: float = 0.0  # of the gap: as much as validation does not tell at the last value
+    error: float = 0.0  # the gap that validation cannot notice, from the last values
     models: list[Factors] = field(default_factory=list)  # of every value, if they are kept
-    judged: Record = field(default_factory=dict)  # the figures on the held-out rows, at the last
+    judged: Record = field(default_factory=dict)  # the last figures on the held-out rows
     found: Record | None = None  # at this value so far; None: not begun
     before: float = 0.0  # passes before this value
     passes: float = 0.0  # of the last record
@@ -202,7 +202,7 @@ def _of_mean(errors: list[float]) -> float:
 class NewtonAlong(Newton):
     """One value of lam, solved as accurately as validation can distinguish.
 
-    `error` is the part of the gap that validation does not tell.
+    `error` is the gap that validation cannot notice.
     """
 
     error: float = 0.0
