@@ -107,12 +107,12 @@ def called() -> str | None:
 
 
 def without_outputs(words: Iterable[str]) -> str:
-    """A command line without --json FILE and --resume."""
+    """A command line without --json FILE, --cache FOLDER and --resume."""
     given, kept = iter(words), []
     for word in given:
-        if word == "--json":
+        if word in ("--json", "--cache"):
             next(given, None)
-        elif word != "--resume" and not word.startswith("--json="):
+        elif word != "--resume" and not word.startswith(("--json=", "--cache=")):
             kept.append(word)
     return shlex.join(kept)
 

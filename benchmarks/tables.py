@@ -21,7 +21,7 @@ from slender.lab.provenance import PACKAGES
 from . import command
 
 RESULTS = Path(__file__).parent / "results"
-KEPT = ("benchmark", "command", "transcribed", "quick", "report", "version", "machine")  # of a run
+KEPT = ("benchmark", "command", "quick", "report", "version", "machine")  # of a run
 
 
 class Section(NamedTuple):
@@ -116,24 +116,17 @@ def _part(document: Document) -> str:
 
 
 def _about(document: Document) -> str:
-    """What the benchmark measures: the docstring of its module.
-
-    Figures that were transcribed bring a text of their own.
-    """
+    """What the benchmark measures: the docstring of its module."""
     name = {"accuracy": "__main__"}.get(document.benchmark, document.benchmark.replace(" --", "_"))
     file = Path(__file__).with_name(f"{name}.py")
     if not file.exists():  # not of this folder
-        return f"### slender {document.benchmark}\n"
+        return f"### `{document.body.get('command') or document.benchmark}`\n"
     # read, not imported: a page is also made where a benchmark's packages are missing
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     first, _, rest = text.partition("\n")
     headline = first.partition(": ")[2].rstrip(".")
-    more = (
-        ""
-        if "transcribed" in document.body
-        else "\n\n".join(map(_paragraph, rest.strip("\n").split("\n\n"))) + "\n"
-    )
-    return f"### {headline[:1].upper()}{headline[1:]}\n\n{more}"
+    more = "\n\n".join(map(_paragraph, rest.strip("\n").split("\n\n")))
+    return f"### {headline[:1].upper()}{headline[1:]}\n\n{more}\n"
 
 
 def _paragraph(text: str) -> str:
@@ -189,10 +182,9 @@ def _source(body: dict[str, Any]) -> str:
         f"{machine['threads']} threads",
         f"slender {body['version']}",
         *(f"{name} {machine[name]}" for name in PACKAGES if machine.get(name)),
-        machine["date"][:10] if machine.get("date") else "date not recorded",
+        machine["date"][:10],
     ]
-    note = f"  {body['transcribed']}" if "transcribed" in body else ""
-    return "\n".join(["", "```sh", *lines, "```", "", f"*{'; '.join(facts)}.{note}*"])
+    return "\n".join(["", "```sh", *lines, "```", "", f"*{'; '.join(facts)}.*"])
 
 
 def main(

@@ -68,6 +68,7 @@ def test_a_page_is_made_where_a_benchmarks_packages_are_missing(tmp_path, monkey
 
 def test_the_command_is_kept_without_where_its_results_go(monkeypatch):
     words = ["x.py", "--json", "a b.json", "--datasets", "tiny,digits", "--resume", "--json=c.json"]
+    words += ["--cache", "kept", "--cache=kept"]
     monkeypatch.setattr("sys.argv", words)
     assert command.called() is None  # pytest runs, not a benchmark
     main = type("module", (), {"__spec__": type("spec", (), {"name": "benchmarks.__main__"})})

@@ -1,5 +1,6 @@
 """Pairs of a row and a class that bend the objective most, and the blocks that hold them."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +13,13 @@ from slender import LogisticClassifier
 from slender.curvature import doubtful
 from slender.curvature.classwise import Classwise
 from slender.data import Examples
+from slender.datasets import planted
 from slender.passes.doubts import Collector, Doubts, Wanted
 from slender.problem import Multinomial
 from slender.problem.intercepts import ClassDiagonal
+from slender.problem.rounding import rounding
 from slender.rows import as_rows
+from slender.solvers import quasinewton
 from slender.solvers.secant_pairs import SecantPairs
 
 
@@ -263,3 +267,31 @@ def test_many_classes_with_many_rows_take_few_passes():
     model = LogisticClassifier(C=1.0, random_state=0).fit(X.astype(np.float32), y)
     assert model.gap_ <= 1e-3 * model.objective_
     assert model.n_iter_ <= 18  # 24 when pairs of other curvatures were kept
+
+
+def test_old_rows_are_gone_before_new_ones_are_read(monkeypatch):
+    """Of many features they take as much memory as everything else."""
+    held = []
+
+    def rows_of(*of):
+        assert all(ref() is None for ref in held)
+        rows = doubtful.rows_of(*of)
+        held.append(weakref.ref(rows.X))
+        return rows
+
+    monkeypatch.setattr(quasinewton, "rows_of", rows_of)
+    data = planted(600, 40, 6)
+    LogisticClassifier(C=100.0, random_state=0, tol=1e-6).fit(data.X_train, data.y_train)
+    assert len(held) > 1
+
+
+def test_no_point_is_kept_for_its_rounding():
+    problem, _, theta = drawn(1)
+    point = problem.at(theta, 0.1)
+    first = rounding(problem, point)
+    assert rounding(problem, point) is first
+    assert rounding(problem, point._replace(summing=1.0)).gradient > first.gradient
+    gone = weakref.ref(point.gradient)
+    point = problem.at(2.0 * theta, 0.1)
+    assert gone() is None
+    assert rounding(problem, point) is not first

@@ -19,6 +19,7 @@ from slender.problem import Multinomial
 from slender.problem.certificate import blurred, hopeful
 from slender.problem.linear import two_rows
 from slender.rows import as_rows
+from slender.solvers import newton
 from slender.solvers.newton import Newton
 from slender.solvers.quasinewton import begin, descend
 
@@ -424,3 +425,16 @@ def test_where_rounding_alone_bars_the_proof_no_pass_is_spent_on_it():
     assert solver.certified(state, 1e-6)
     assert state.wide
     assert problem.passes - passes <= 2
+
+
+@pytest.mark.parametrize(("large", "kept"), [(0, newton.FEWER), (10**9, newton.MEMORY)])
+def test_fewer_pairs_of_large_weights_are_kept(monkeypatch, large, kept):
+    monkeypatch.setattr(newton, "LARGE", large)
+    X, y = blobs()
+    problem = Multinomial(Examples(as_rows(X), y.astype(np.int32), np.full(len(y), 1 / len(y))), 4)
+    solver = Newton(problem, 1e-6, 1e-6)
+    state = solver.init(np.random.default_rng(0))
+    while not solver.finished(state):
+        solver.step(state)
+    assert len(state.pairs.kept) <= state.pairs.memory == kept
+    assert state.gap <= 1e-6 * state.objective

@@ -39,7 +39,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ..arrays import Array, dtype_of, is_numpy, like, namespace, to_numpy
+from ..arrays import Array, dtype_of, is_numpy, like, namespace, to_numpy, zeros
 from ..kernels import kernel
 from ..passes.doubts import Doubts, Wanted
 from ..passes.residuals import FAST
@@ -101,9 +101,14 @@ def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> D
         kept[np.argpartition(np.bincount(place, doubts.h), -most)[-most:]] = True
         doubts = doubts.only(kept[place])
         index, place = numbered(doubts.row)
-    a, C = doubts.a, len(doubts.a)
+    a, C, found = doubts.a, len(doubts.a), problem.rows.dense(index)
+    room = 0 if means is None else 2 * C  # means are written behind the rows
+    X = zeros((len(index) + room, found.shape[1]), found, dtype_of(found))
+    X[: len(index)] = found
+    del found
+    X[: len(index)] -= problem.mean
     rows = DoubtfulRows(
-        X=problem.rows.dense(index) - problem.mean,
+        X=X,
         place=place,
         starts=np.searchsorted(doubts.of, np.arange(C + 1)),
         root=np.sqrt(doubts.h).astype(problem.rows.dtype),
@@ -123,8 +128,12 @@ def numbered(row: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]
 def with_means(
     rows: DoubtfulRows, doubts: Doubts, point: Point, means: Array, centred: bool
 ) -> DoubtfulRows:
-    """Add two rows for each class, the means of its rows and of others that are not doubtful."""
+    """Add two rows for each class, the means of its rows and of others that are not doubtful.
+
+    They are written to the end of X, where there is room for them.
+    """
     of, r, h, C = doubts.of, doubts.r, doubts.h, len(rows.a)
+    u = len(rows.X) - 2 * C
     g, o = to_numpy(point.g), to_numpy(point.own)
     own = np.maximum(o - np.bincount(of, np.maximum(-r, 0.0), C), 0.0)
     others = np.maximum(g + o - np.bincount(of, np.maximum(r, 0.0), C), 0.0)
@@ -137,17 +146,22 @@ def with_means(
     def each(v: NDArray[np.float64]) -> Array:
         return like(v, means, dtype_of(means))[:, None]
 
-    left = point.gradient[:, :-1] - float(point.lam) * point.theta[:, :-1]  # Σ ρ x of all pairs
-    left = left - class_sums(rows, r) + each(own) * means
-    theirs = left * each((others > 0.0) / np.maximum(others, tiny))
-    centres = class_sums(rows, h) + each(share * own) * means + each(share * others) * theirs
+    rows.X[u : u + C] = means
+    theirs = rows.X[u + C :]
+    theirs[:] = point.gradient[:, :-1]
+    theirs -= float(point.lam) * point.theta[:, :-1]  # Σ ρ x of all pairs
+    theirs -= class_sums(rows, r)
+    theirs += each(own) * means
+    theirs *= each((others > 0.0) / np.maximum(others, tiny))
+    centres = class_sums(rows, h)
+    centres += each(share * own) * means
+    centres += each(share * others) * theirs
     centres *= each(float(centred) / np.maximum(known, tiny))
-    u, share = len(rows.X), np.where(sure, share, 0.0)
+    share = np.where(sure, share, 0.0)
     place = np.concatenate([rows.place, u + np.arange(2 * C)])
     root = np.concatenate([rows.root, np.sqrt(share * own), np.sqrt(share * others)])
     order = np.argsort(np.concatenate([of, np.arange(C), np.arange(C)]), kind="stable")
     return rows._replace(
-        X=namespace(means).concat([rows.X, means, theirs]),
         place=place[order],
         starts=rows.starts + 2 * np.arange(C + 1),
         root=root[order].astype(rows.root.dtype),

@@ -213,6 +213,7 @@ class Multinomial:
         Rows in half precision are multiplied by weights in half precision: then the point has the
         rounded theta.
         """
+        self.bounds = None  # the arrays of the last point would take memory meanwhile
         theta = self.rows.rounded(theta)
         sums = self.examples.reduce(self._pass(theta, second, wanted))
         W = theta[:, :-1]

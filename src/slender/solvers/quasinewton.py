@@ -136,12 +136,13 @@ def directions(problem: Multinomial, state: NewtonState) -> Iterator[Array]:
         yield state.dense.direction(state.here)
     state.age += 1
     fresh = state.blocks is None
-    H0 = inverse(problem, state)
+    # H0 has no name here: while a pass reads the rows, it would outlive its blocks
     state.pairs.forget(doubt(state.here), ALIKE)
     if state.pairs.kept:
-        yield state.pairs.direction(gradient, H0)
-        H0 = inverse(problem, state, anew=not fresh)
-    yield -(H0 @ gradient)
+        yield state.pairs.direction(gradient, inverse(problem, state))
+        inverse(problem, state, anew=not fresh)
+    yield -(inverse(problem, state) @ gradient)
+    H0 = inverse(problem, state)
     yield -(curvature(problem, state).diagonal(H0, state.lam) * gradient)
 
 
@@ -157,11 +158,12 @@ def inverse(problem: Multinomial, state: NewtonState, anew: bool = False) -> Inv
     """H0 for this lam: from the last blocks or, with `anew` or without any, from new ones here."""
     point = state.here
     if state.blocks is None or anew:
+        state.blocks = state.H0 = None  # make room for the new ones
         most = residuals_of(point)
         state.blocks = curvature(problem, state).blocks(
             point.theta, SURE * most, most, state.doubtful
         )
-        state.H0, state.built = None, doubt(point)
+        state.built = doubt(point)
     if state.H0 is None:
         state.H0 = state.blocks.inverse(state.lam)
     return state.H0
@@ -192,9 +194,11 @@ def line_search(
     noise = NOISE[problem.rows.dtype.char] * abs(point.objective)
     due = state.age % REFRESH == 0 or changed(state)
     doubts = wanted(problem, inverse(problem, state).A.diagonal) if due else None
+    trial: Point | None = None
     for trials in range(TRIALS):
         if trials and -t * slope < noise:
             break  # the possible gain is smaller than rounding errors
+        trial = None  # make room for the next one
         theta = point.theta + float(t) * D
         trial = problem.at(theta, state.lam, near and problem.intercept, doubts)
         new_slope = dot(trial.gradient, D)
@@ -222,8 +226,8 @@ def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
     state.pairs.add(s, y, state.lam, doubt(trial))
     state.point = trial
     if trial.doubts is not None:  # the pass has found the doubtful rows
-        means = curvature(problem, state).means
-        state.doubtful, state.blocks = rows_of(problem, trial, means), None
+        state.doubtful = state.blocks = state.H0 = None  # make room for the new ones
+        state.doubtful = rows_of(problem, trial, curvature(problem, state).means)
 
 
 def doubt(point: Point) -> float:
