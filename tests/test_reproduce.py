@@ -15,7 +15,7 @@ from slender.lab.reproduce import carrying_out, catalogue
 from slender.lab.reproduce.base import TINY, Claim, Experiment, verdict
 from slender.lab.reproduce.carrying_out import Order, carry_out, prepare
 from slender.lab.reproduce.catalogue import EXPERIMENTS
-from slender.lab.reproduce.drawing import brief
+from slender.lab.reproduce.drawing import below, brief, named, sheet
 
 QUICK = ("slnd-losses", "slnd-eigenvalues", "slnd-theorem2", "slnd-lemma1", "sgdqn-onepass")
 EDGE = 1.0  # pixels that a box may round to beyond the paper
@@ -131,6 +131,18 @@ def test_long_paths_of_data_are_cut_in_figures_only(name, tmp_path, monkeypatch)
     (table,) = done.document["tables"]
     rows = csv.DictReader((tmp_path / "out" / name / table).read_text().splitlines())
     assert {row["data"] for row in rows} == set(paths)
+
+
+@pytest.mark.parametrize("decades", [0.5, 0.79, 0.9, 1.0, 1.9, 3.0])
+def test_numbers_of_an_upright_axis_do_not_touch(decades):
+    """Seconds are measured: any range may come."""
+    for first in (1.0, 2.0, 5.0, 8.5):
+        figure, axes = sheet("a heading", 3, 2, 2.7)
+        for ax in axes.flat:
+            ax.plot([1, 2], [first, first * 10**decades], label="seconds")
+            ax.set_yscale("log")
+            named(ax, "training rows", "seconds")
+        check_readable(below(figure, axes), "a heading")
 
 
 def test_names_that_end_alike_are_not_cut():

@@ -12,7 +12,7 @@ from .base import Row, Tables, grouped
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 WHOLE = ("passes", "guesses k")  # names of axes whose numbers are whole
 NARROW = 2.0  # decades: an axis with fewer has plain numbers
-SHORT = 1.0  # decades: an upright axis with fewer would have one or two of them, and gets them all
+SHORT = 0.8  # decades: an upright axis with fewer would have few of them, and has room for all
 NAME = 24  # letters of the name of a data set
 LINES = ("-", "--", "-.", ":")
 WIDTH = 108  # letters of a heading on a line of 8.6 inches
