@@ -19,6 +19,9 @@ that r neither overflows nor vanishes in half precision.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..arrays import zeros
 from .compiled import runs_triton
 
 HALF_UNITS = {"float16": 2.0**11, "bfloat16": 2.0**8}  # u: 2 to the number of digits
@@ -26,13 +29,11 @@ LEAST = 1e-37  # a smaller weight has no inverse in float32
 
 
 class Softmax(NamedTuple):
-    """What the rows of a chunk, and its columns, add to the sums of a pass."""
+    """What the rows of a chunk add to the sums of a pass."""
 
     loss: Any  # (m,)
     doubt: Any  # (m,)
     score: Any  # (m,) of the own class, with its intercept
-    g: Any  # (C,) Σ r, in float64
-    a: Any  # (C,) Σ w p (1 - p), if it is requested
 
 
 def softmax_residuals(
@@ -42,25 +43,43 @@ def softmax_residuals(
     w: Any,
     out: Sequence[Any] | None = None,
     factor: Any = None,
-    bend: bool = False,
+    columns: Any = None,
 ) -> Softmax:
     """The figures of m rows and C classes; the residuals go to `out`, or overwrite S.
 
     S (m, C): the scores without intercepts, float32 or float64, rows contiguous.  It is overwritten
     in any case.  b (C,) and w (m,) have its dtype, y (m,) is an integer.  `out`: None, or one to
     three tensors (m, C) of one half-precision dtype and stride, for the pieces h_0, h_1, h_2.
-    `factor`: the scores are S times this tensor of no dimension, if it is given.  `bend` requests
-    a.  A score that is not finite makes the loss of its row NaN.
+    `factor`: the scores are S times this tensor of no dimension, if it is given.  `columns`: None,
+    or sums to which those of the columns are added, from `column_sums`.  A score that is not finite
+    makes the loss of its row NaN.
     """
-    if S.shape[0] > 0 and S.element_size() == 4 and runs_triton(S):
+    if S.shape[0] > 0 and by_kernel(S):
         from .softmax_kernel import launch  # noqa: PLC0415  (imports Triton)
 
-        figures, columns = launch(S, b, y, w, out or (), half_unit(out), factor, bend)
-        loss, doubt, score = figures
-        return Softmax(loss, doubt, score, columns[0], columns[1] if bend else None)
-    found = twin(S, b, y, w, factor, bend)
+        columns = column_sums(S) if columns is None else columns
+        return Softmax(*launch(S, b, y, w, out or (), half_unit(out), factor, columns))
+    found = twin(S, b, y, w, factor, columns)
     split(S, out or ())
     return found
+
+
+def column_sums(S: Any, bend: bool = False) -> Any:
+    """Zeros (groups, 1 + bend, C) in float64, for the sums of the columns of chunks such as S.
+
+    Added up over the groups they are (Σ r, Σ w p (1 - p)); `bend` requests the second.  A group is
+    what a program of the kernel adds up by itself.
+    """
+    groups = 1
+    if by_kernel(S):
+        from .softmax_kernel import groups_of  # noqa: PLC0415  (imports Triton)
+
+        groups = groups_of(S)
+    return zeros((groups, 1 + bend, S.shape[1]), S, np.float64)
+
+
+def by_kernel(S: Any) -> bool:
+    return bool(S.element_size() == 4 and runs_triton(S))
 
 
 def half_unit(out: Sequence[Any] | None) -> float:
@@ -68,7 +87,7 @@ def half_unit(out: Sequence[Any] | None) -> float:
     return HALF_UNITS[str(out[0].dtype).removeprefix("torch.")] if out else 1.0
 
 
-def twin(S: Any, b: Any, y: Any, w: Any, factor: Any = None, bend: bool = False) -> Softmax:
+def twin(S: Any, b: Any, y: Any, w: Any, factor: Any = None, columns: Any = None) -> Softmax:
     """The same in plain torch; the residuals overwrite S."""
     own = y.long().unsqueeze(1)
     if factor is not None:
@@ -85,8 +104,12 @@ def twin(S: Any, b: Any, y: Any, w: Any, factor: Any = None, bend: bool = False)
     doubt = others / everything
     S *= w.unsqueeze(1) / everything
     S.scatter_(1, own, -w.unsqueeze(1) * doubt)
-    a = curvature(S, w).double().sum(0) if bend else None
-    return Softmax(loss[:, 0], doubt[:, 0], s_y[:, 0], S.double().sum(0), a)
+    if columns is not None:
+        g, *bend = columns[0]
+        g += S.double().sum(0)
+        for a in bend:
+            a += curvature(S, w).double().sum(0)
+    return Softmax(loss[:, 0], doubt[:, 0], s_y[:, 0])
 
 
 def curvature(R: Any, w: Any) -> Any:

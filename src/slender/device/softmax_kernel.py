@@ -2,8 +2,9 @@
 
 Up to IN_REGISTERS classes, a program holds one row after the other in registers (of short rows,
 several at a time): S is read once, the residuals are written once, and the sums of their columns
-stay in registers until the program has no row left.  A program waits for the largest score of a row
-and for its sum: so it has few threads, there are many programs, and rows are loaded ahead.
+stay in registers until the program has no row left.  Then they are added to what the program has
+found in other chunks.  A program waits for the largest score of a row and for its sum: so it has
+few threads, there are many programs, and rows are loaded ahead.
 
 Above that, one kernel reads the rows for their largest score and their sum of exponentials, by
 blocks of classes.  All blocks are scaled to the largest score of the row once, at the end: an error
@@ -43,10 +44,10 @@ LEAST = tl.constexpr(1e-37)  # a smaller weight has no inverse
 
 
 def launch(
-    S: Any, b: Any, y: Any, w: Any, out: Sequence[Any], unit: float, factor: Any, bend: bool
-) -> tuple[Any, Any]:
-    """As softmax.softmax_residuals; `unit` is u.  The rows' figures (3, m), and columns (k, C)."""
-    m, C = S.shape
+    S: Any, b: Any, y: Any, w: Any, out: Sequence[Any], unit: float, factor: Any, columns: Any
+) -> Any:
+    """As softmax.softmax_residuals; `unit` is u.  The figures of the rows (3, m)."""
+    (m, C), (groups, sums, _) = S.shape, columns.shape
     factor = S.new_ones(()) if factor is None else factor
     figures = S.new_empty((3, m))
     pieces = [*out, S, S, S][:3]
@@ -55,16 +56,12 @@ def launch(
     steps = S.stride(0), pieces[0].stride(0), C
     align = gcd(16, *steps)
     units = [step // align for step in steps]
-    fixed = {"ALIGN": align, "PIECES": len(out), "UNIT": unit, "BEND": bend, **FUSED}
+    fixed = {"ALIGN": align, "PIECES": len(out), "UNIT": unit, "BEND": sums > 1, **FUSED}
     with torch.cuda.device_of(S):  # Triton launches on the current device
         if C <= IN_REGISTERS:
-            width = triton.next_power_of_2(C)
-            rows = max(1, TILE // width)
-            warps = min(MOST_WARPS, max(1, rows * width // (32 * PER_THREAD)))
-            programs = min(triton.cdiv(m, rows), cores(S.device) * (WARPS_A_CORE // warps))
-            sums = S.new_empty((programs, 1 + bend, C), dtype=torch.float64)
-            rows_kernel[(programs,)](
-                S, b, y, w, factor, figures, *pieces, sums, *units, m,
+            rows, width, warps = tile(C)
+            rows_kernel[(min(triton.cdiv(m, rows), groups),)](
+                S, b, y, w, factor, figures, *pieces, columns, *units, m,
                 ROWS=rows, WIDTH=width, STAGES=AHEAD, **fixed, num_warps=warps,
             )  # fmt: skip
         else:
@@ -74,13 +71,27 @@ def launch(
                 S, b, y, w, factor, figures, sizes, units[0], C, m,
                 ALIGN=align, WIDTH=BLOCK, BLOCKS=blocks, **FUSED, num_warps=MOST_WARPS,
             )  # fmt: skip
-            groups = min(m, GROUPS)
-            sums = S.new_empty((groups, 1 + bend, C), dtype=torch.float64)
-            columns_kernel[(triton.cdiv(C, COLUMNS), groups)](
-                S, b, y, w, factor, figures, sizes, *pieces, sums, *units, m,
+            columns_kernel[(triton.cdiv(C, COLUMNS), min(m, groups))](
+                S, b, y, w, factor, figures, sizes, *pieces, columns, *units, m,
                 WIDTH=COLUMNS, STAGES=AHEAD, **fixed, num_warps=COLUMN_WARPS,
             )  # fmt: skip
-    return figures, sums.sum(0)
+    return figures
+
+
+def groups_of(S: Any) -> int:
+    """Of rows whose columns are added up apart: programs that run at the same time, at most."""
+    m, C = S.shape
+    if C > IN_REGISTERS:
+        return min(m, GROUPS)
+    rows, _, warps = tile(C)
+    return int(min(triton.cdiv(m, rows), cores(S.device) * (WARPS_A_CORE // warps)))
+
+
+def tile(C: int) -> tuple[int, int, int]:
+    """The rows that a program holds at a time, their width there, and its warps."""
+    width = triton.next_power_of_2(C)
+    rows = max(1, TILE // width)
+    return rows, width, min(MOST_WARPS, max(1, rows * width // (32 * PER_THREAD)))
 
 
 @cache
@@ -146,6 +157,12 @@ def curvature(r, w):  # type: ignore[no-untyped-def]
     return size * tl.maximum(1.0 - size / tl.maximum(w, LEAST), 0.0)
 
 
+@triton.jit
+def add(sums, found, inside):  # type: ignore[no-untyped-def]
+    """No other program has these sums."""
+    tl.store(sums, tl.load(sums, mask=inside, other=0.0) + found, mask=inside)
+
+
 @triton.jit(do_not_specialize=["m"])
 def rows_kernel(  # type: ignore[no-untyped-def]
     S, b, y, w, factor, figures, hi, mid, lo, sums,
@@ -189,9 +206,9 @@ def rows_kernel(  # type: ignore[no-untyped-def]
             a += curvature(r, w_i[:, None])
 
     sums += tl.program_id(0).to(tl.int64) * (1 + BEND) * C + c
-    tl.store(sums, tl.sum(g, 0), mask=c < C)
+    add(sums, tl.sum(g, 0), c < C)
     if BEND:
-        tl.store(sums + C, tl.sum(a.to(tl.float64), 0), mask=c < C)
+        add(sums + C, tl.sum(a.to(tl.float64), 0), c < C)
 
 
 @triton.jit(do_not_specialize=["m"])
@@ -257,6 +274,6 @@ def columns_kernel(  # type: ignore[no-untyped-def]
             a += curvature(r, w_i)
 
     sums += tl.program_id(1).to(tl.int64) * (1 + BEND) * C + c
-    tl.store(sums, g, mask=inside)
+    add(sums, g, inside)
     if BEND:
-        tl.store(sums + C, a.to(tl.float64), mask=inside)
+        add(sums + C, a.to(tl.float64), inside)

@@ -53,14 +53,14 @@ def summing_error(
 ) -> Tensor:
     """Relative to `size`, the chunk's Σ r ‖x‖, for the R of these pieces; a tensor.
 
-    scale R = pieces[0] + pieces[1] / 2^shift + ...; no scale is 1.
+    R = scale (pieces[0] + pieces[1] / 2^shift + ...); no scale is 1.
     """
     true = probes.new_zeros((G.shape[0], PROBES))
     for lo in range(0, len(probes), WIDENED):
         hi = lo + WIDENED
         for k, piece in enumerate(pieces):
             true += (piece[lo:hi].double().T @ probes[lo:hi]) * 2.0 ** (-shift * k)
-    true = true if scale is None else true / scale
+    true = true if scale is None else true * scale
     E = G.double() @ signs(G.shape[1], G.device) - true
     norm = (E.square().sum() / PROBES).sqrt()
     least = torch.finfo(G.dtype).eps / 2.0

@@ -42,7 +42,8 @@ class SoftmaxSums:
         self.scale = 1.0  # and what the weights in all other sums were multiplied by
         self.chunk_error: Any = 0.0  # of a device's sums over a chunk, relative to Σ r ‖x‖,
         self.chunks = 0  # and the number of such sums that G adds up
-        self.split: Any = None  # W as a device multiplies it, for all chunks of a pass
+        self.split: Any = None  # W as a device multiplies it, for all chunks of a pass,
+        self.columns: Any = None  # and what its kernel adds up of their columns
         self.collector = collector
         self.wanted: Wanted | None = None  # from all parts together
         chunk = max(1, SCRATCH_BYTES // max(1, d * np.dtype(dtype).itemsize))
@@ -181,7 +182,7 @@ class SoftmaxPass(GradientPass[SoftmaxSums]):
 
     def finish(self, sums: SoftmaxSums) -> None:
         if not is_numpy(self.b):
-            finish_tensors(sums)
+            finish_tensors(self, sums)
 
     def scores(self, part: Part, out: NDArray[Any]) -> None:
         """out = W x of every row."""

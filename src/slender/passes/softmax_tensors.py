@@ -23,7 +23,7 @@ FARTHEST = 1e30  # 1 / sqrt(a_c), at most: in float32 it would be infinite for a
 
 def add_tensors(p: Any, sums: Any, part: Part) -> None:
     """Add one block to the SoftmaxSums of a SoftmaxPass."""
-    from ..device.softmax import softmax_residuals  # noqa: PLC0415  (needs torch)
+    from ..device.softmax import column_sums, softmax_residuals  # noqa: PLC0415  (needs torch)
     from ..device.summing import summing_error, summing_of_float64  # noqa: PLC0415
 
     block: Any = part.block
@@ -34,19 +34,16 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
     halves = arithmetic.room(block.ready, S.shape[1]) if p.A != "matrix" else None
     if halves is not None and not p.with_gradient:
         del halves[1:]
-    bend = p.A != "none" or sums.collector is not None
-    found = softmax_residuals(S, p.b, y, w, halves, factor, bend)
-    sums.g += found.g
-    sums.waiting.append((found.loss, found.doubt, found.score, part.w, sizes, y))
+    if sums.columns is None:
+        sums.columns = column_sums(S, p.A != "none" or sums.collector is not None)
+    found = softmax_residuals(S, p.b, y, w, halves, factor, sums.columns)
+    sums.waiting.append((*found, part.w, sizes, y))
     if sum(len(rows[0]) for rows in sums.waiting) > WAITING:
         _add_rows(sums)
-    if p.A != "none":
-        sums.a += found.a
     if p.A == "matrix":
         roots = _roots(S.double(), w.double(), y)
         sums.pp += roots.T @ roots
     if sums.collector is not None:
-        sums.collector.a += found.a
         sums.collector.add(S if halves is None else halves[0], w, sizes, part.first)
     if not p.with_gradient:
         return
@@ -65,9 +62,17 @@ def add_tensors(p: Any, sums: Any, part: Part) -> None:
     sums.chunk_error = summing_error(G, pieces, arithmetic.shift, scale, probes, heavy)
 
 
-def finish_tensors(sums: Any) -> None:
+def finish_tensors(p: Any, sums: Any) -> None:
     """Once all blocks are added: add what waits, and divide by the scale of the weights."""
     _add_rows(sums)
+    if sums.columns is not None:  # there are rows
+        g, *bend = sums.columns.sum(0)
+        sums.g += g
+        if p.A != "none":
+            sums.a += bend[0]
+        if sums.collector is not None:
+            sums.collector.a += bend[0]
+        sums.columns = None
     for each in (sums.G, sums.g, sums.a, sums.pp):
         each /= sums.scale
     if sums.collector is not None:

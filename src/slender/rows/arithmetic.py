@@ -3,7 +3,7 @@
 Rows of float16 or bfloat16 are multiplied fastest as they are, by units that multiply two halves
 and add up in float32.  The other factor, float32, is then written as a sum of halves,
 
-    B = ( B_0 + B_1 / 2^s + B_2 / 2^2s ... ) / scale          s = bits of a half's significand
+    B = scale ( B_0 + B_1 / 2^s + B_2 / 2^2s ... )            s = bits of a half's significand
 
 B_0 is B in half precision, B_1 what it misses, and so on; `scale`, a power of two, moves the
 largest number of B to where halves have all their digits.  So there are no rounding errors except
@@ -15,7 +15,7 @@ largest number of B to where halves have all their digits.  So there are no roun
 
 problem/rounding.py counts the last two.  More pieces (`finer`) take as many more products.
 
-Rows of float32 are written so as well, block by block, X = ( X_0 + X_1 / 2^s ) / scale', if they
+Rows of float32 are written so as well, block by block, X = scale' ( X_0 + X_1 / 2^s ), if they
 are `wide`: units for halves are so much faster.  What the pieces of X miss, `row_unit` relative to
 each number, is in the errors that are measured: those of scores (problem/rounding.py) and of sums
 (device/summing.py), both against the rows as they are.  Numbers that are tiny beside the largest of
@@ -208,18 +208,18 @@ class Halves(NamedTuple):
         half = getattr(torch, self.half)
         if not self.wide or X.dtype == half:
             return [X], None
-        scale = power_of_two(X) * 2.0**ROOM
-        found = [torch.mul(X, scale, out=torch.empty_like(X, dtype=half))]
-        left = X * scale if self.pieces > 1 else X
+        inverse = power_of_two(X) * 2.0**ROOM
+        found = [torch.mul(X, inverse, out=torch.empty_like(X, dtype=half))]
+        left = X * inverse if self.pieces > 1 else X
         for k in range(1, self.pieces):
             left = (left - found[-1]).mul_(2.0**self.shift)
             found.append(left.to(half))
-        return found, scale
+        return found, inverse.reciprocal()
 
     def split(self, B: Tensor) -> tuple[list[Tensor], Tensor]:
         """Each piece is as large as the first."""
-        scale = power_of_two(B) * 2.0**ROOM
-        return pieces_of(B * scale, self.pieces, getattr(torch, self.half), self.shift), scale
+        inverse = power_of_two(B) * 2.0**ROOM
+        return self._pieces(B * inverse), inverse.reciprocal()
 
     def product(self, X: Split, B: Tensor) -> Tensor:
         S, factor = self.unscaled(X, self.split(B))
@@ -231,7 +231,7 @@ class Halves(NamedTuple):
         S = multiply(X[0][0], B[0][0])
         for j, k in self._others(X):
             S.add_(multiply(X[0][j], B[0][k]), alpha=2.0 ** (-self.shift * (j + k)))
-        return S, scale.reciprocal()
+        return S, scale
 
     def _others(self, X: Split) -> Iterator[tuple[int, int]]:
         """Which pieces of X and of the other factor are multiplied, beside the first ones."""
@@ -241,15 +241,18 @@ class Halves(NamedTuple):
     def rounded(self, B: Tensor) -> Tensor:
         pieces, scale = self.split(B)
         total = sum(piece.to(B.dtype) * 2.0 ** (-self.shift * k) for k, piece in enumerate(pieces))
-        return total / scale
+        return total * scale
 
     def room(self, X: Split, columns: int) -> list[Tensor]:
         first = X[0][0]
         return [first.new_empty((first.shape[0], columns)) for _ in range(self.pieces)]
 
     def residuals(self, R: Tensor) -> Split:
-        scale = power_of_two(R)
-        return pieces_of(R * scale, self.pieces, getattr(torch, self.half), self.shift), scale
+        inverse = power_of_two(R)
+        return self._pieces(R * inverse), inverse.reciprocal()
+
+    def _pieces(self, B: Tensor) -> list[Tensor]:
+        return pieces_of(B, self.pieces, getattr(torch, self.half), self.shift)
 
     def add_product(
         self, X: Split, pieces: list[Tensor], scale: Tensor | None, out: Tensor
@@ -257,7 +260,7 @@ class Halves(NamedTuple):
         scale = _times(X[1], scale)
         for j, k in ((0, 0), *self._others(X)):
             G, power = multiply(pieces[k].T, X[0][j]), 2.0 ** (-self.shift * (j + k))
-            out.add_(G if scale is None else G / scale, alpha=power)
+            out.add_(G if scale is None else G * scale, alpha=power)
 
 
 def _times(a: Tensor | None, b: Tensor | None) -> Tensor | None:
