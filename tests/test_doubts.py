@@ -2,6 +2,7 @@
 
 import weakref
 from dataclasses import replace
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -89,7 +90,7 @@ def test_a_pass_finds_them_and_most_of_them_where_threads_share_one_gradient(
 
 def blocks_of(problem, theta, rows, lam):
     """(inverse, centres, classwise) with the sample being all rows."""
-    X, y, w = problem.sample(problem.examples.n_active, np.random.default_rng(0))
+    X, y, w, _ = problem.sample(problem.examples.n_active, np.random.default_rng(0))
     sample = Classwise(X, w, y, problem.intercept, np.random.default_rng(0))
     blocks = sample.blocks(theta, doubtful=rows)
     inverse = blocks.inverse(lam)
@@ -274,6 +275,9 @@ def test_old_rows_are_gone_before_new_ones_are_read(monkeypatch):
     held = []
 
     def rows_of(*of):
+        end = monotonic() + 5.0  # a thread may be about to let go of its last piece of work
+        while any(ref() is not None for ref in held) and monotonic() < end:
+            sleep(0.001)
         assert all(ref() is None for ref in held)
         rows = doubtful.rows_of(*of)
         held.append(weakref.ref(rows.X))

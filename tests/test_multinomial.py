@@ -184,7 +184,7 @@ def test_without_penalty_the_objective_is_the_bound():
 def classwise_of(problem, X, y, w):
     """The curvature that looks at all rows."""
     rng = np.random.default_rng(0)
-    centred, y, weights = problem.sample(len(y), rng)
+    centred, y, weights, _ = problem.sample(len(y), rng)
     return Classwise(centred, weights, y, problem.intercept, rng)
 
 
@@ -281,7 +281,7 @@ def test_of_many_classes_only_contenders_are_looked_at(monkeypatch):
     whole = linesearch.draw(problem, np.random.default_rng(0))
     monkeypatch.setattr(linesearch, "BYTES", 8 * 50 * C)
     monkeypatch.setattr(linesearch, "CONTENDERS", 16)
-    some = linesearch.ContenderSample(whole.X, whole.w)
+    some = linesearch.ContenderSample(whole.X, whole.w, whole.row)
     for theta in (problem.start(), 2.0 * np.column_stack([centres, -((centres**2).sum(1)) / 2])):
         point = problem.at(theta, 1e-3)
         D = -point.gradient / np.sqrt((point.gradient**2).sum())

@@ -466,9 +466,24 @@ def test_rows_of_other_dtypes(digits, dtype):
     V = torch.ones((3, coordinates.dim), dtype=torch.float64 if wide else torch.float32)
     W, b = coordinates.coef(V, torch.zeros(3, dtype=torch.float64))
     scores = exact @ W.double().numpy().T + b.numpy()
-    of_rows = (coordinates.rows(rows).dense(np.arange(len(y))) @ V.T).numpy()
+    Z = rows.matmat(coordinates.B) + coordinates.offset
     size = np.abs(scores).max()
-    np.testing.assert_allclose(of_rows, scores, rtol=0, atol=(1e-12 if wide else 1e-5) * size)
+    np.testing.assert_allclose(
+        (Z @ V.T).numpy(), scores, rtol=0, atol=(1e-12 if wide else 1e-5) * size
+    )
+    kept = coordinates.rows(rows)
+    assert kept.store.stored == (torch.float64 if wide else torch.float16)
+    assert torch.equal(kept.dense(np.arange(len(y))), Z if wide else Z.half().float())
+
+
+def test_numbers_too_large_for_halves_are_kept_in_float32():
+    X = torch.from_numpy(np.random.default_rng(0).standard_normal((90, 5))).half()
+    X[70] *= 300.0  # one row far from all others
+    B, offset = 200.0 * torch.eye(5)[:, :3], torch.ones(3)
+    kept = TensorRows(X).projected(B, offset)
+    assert kept.store.stored == torch.float32
+    assert torch.equal(kept.dense(np.arange(90)), X.float() @ B + offset)
+    assert TensorRows(X[:70]).projected(B, offset).store.stored == torch.float16
 
 
 def test_what_has_no_form_for_tensors_says_so(digits):

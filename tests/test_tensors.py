@@ -32,6 +32,7 @@ from slender.solvers.packing import pack, restore
 
 torch = pytest.importorskip("torch")
 
+from slender.data import tensors as data_tensors  # noqa: E402
 from slender.data.tensors import TensorRows  # noqa: E402
 from slender.rows.arithmetic import Halves, Plain  # noqa: E402
 
@@ -508,3 +509,13 @@ def test_rows_are_numbered_as_by_numpy():
     for found, true in zip(numbered(row), np.unique(row, return_inverse=True), strict=True):
         np.testing.assert_array_equal(found, true)
     assert [len(each) for each in numbered(row[:0])] == [0, 0]
+
+
+def test_a_chunk_of_gathered_rows_is_smaller(monkeypatch):
+    """Its rows are copies, which need room beside what is computed from them."""
+    monkeypatch.setattr(data_tensors, "CPU_CHUNK_BYTES", 6000)
+    X, _, _ = made(400, 20)  # float32: 80 bytes a row
+    rows = TensorRows(torch.from_numpy(X))
+    assert max(hi - lo for lo, hi, _ in rows.chunks(100)) == 60
+    some = rows.subset(np.arange(0, 400, 2))
+    assert max(hi - lo for lo, hi, _ in some.chunks(100)) == 6000 // 180

@@ -101,7 +101,7 @@ class Classwise:
         """From a sample of the rows of a problem."""
         n = problem.examples.n_active
         m = sample_size(n, problem.rows.shape[1] * problem.rows.dtype.itemsize)
-        X, y, w = problem.sample(m, rng)
+        X, y, w, _ = problem.sample(m, rng)
         return cls(X, w, y, problem.intercept, rng, of=n)
 
     def astype(self, dtype: Any, rng: np.random.Generator) -> "Classwise":

@@ -50,7 +50,7 @@ from .doubtful_tensors import BatchedCorrection, BatchedGram, batched_gram, clas
 ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
 # pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
-DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.4, 10**7, 128 * 2**20, 64
+DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.6, 10**7, 128 * 2**20, 128
 CROWD = 4  # times the average is the most that a class may have
 SHARE = 0.9  # h is about |ρ| if Σ h is more than this share of Σ |ρ|
 FEW = 1e-3  # of a class's curvature: a group that holds less has no mean

@@ -12,6 +12,7 @@ import numpy as np
 from ..arrays import Array, dtype_of, like
 
 BATCH_BYTES = 2**26  # of the rows of a batch of classes
+STEPS = 2  # sizes of batches from K to 2K: more waste less memory, and take more launches
 
 
 class Batch(NamedTuple):
@@ -36,7 +37,8 @@ class BatchedGram(NamedTuple):
 def batched_gram(rows: Any, centres: Array, P: Array) -> BatchedGram:
     X, counts = rows.X, rows.counts
     batches: list[Batch] = []
-    size = 2 ** np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
+    steps = np.ceil(STEPS * np.log2(np.maximum(counts, 1))) / STEPS
+    size = np.ceil(2.0**steps).astype(np.int64)
     for K in np.unique(size[counts > 0]).tolist():
         alike = np.flatnonzero((size == K) & (counts > 0))
         most = max(1, BATCH_BYTES // (K * X.shape[1] * X.element_size()))

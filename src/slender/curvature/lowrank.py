@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..arrays import Array, column_stack, sq_norm, to_numpy, zeros
 from ..krylov import top_eigenpairs
 from ..notices import warn
-from ..rows import Rows, rows_beside
+from ..rows import Rows, rows_projected
 from .base import EIGENVALUE_FLOOR, CurvatureSample, constant_column
 
 MAX_RANK = 1024  # rank=None keeps at most this many directions ...
@@ -79,10 +79,7 @@ class LowRankCoordinates:
 
     def rows(self, X: Rows) -> Rows:
         """Z = X B, computed once by row blocks and held in memory (n, k)."""
-        Z = X.matmat(self.B)
-        if self.offset is not None:
-            Z += self.offset
-        return rows_beside(X, Z)
+        return rows_projected(X, self.B, self.offset)
 
     def coef(self, V: Array, b: Array) -> tuple[Array, Array]:
         return V @ self.B.T, b if self.offset is None else b + V @ self.offset

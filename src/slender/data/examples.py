@@ -142,6 +142,7 @@ class Sample(NamedTuple):
     X: NDArray[Any]  # (m, d)
     y: NDArray[Any]  # (m,)
     w: NDArray[np.float64]  # (m,)
+    row: NDArray[np.intp]  # (m,) which rows, on the host
 
 
 @dataclass
@@ -261,7 +262,8 @@ class Examples:
         index = rng.choice(self.active, m, replace=False)
         index.sort()  # faster for memory maps
         w = self.w[index]
-        return Sample(self.rows.dense(index), self.y[index], w * (self.w.sum() / w.sum()))
+        w *= self.w.sum() / w.sum()
+        return Sample(self.rows.dense(index), self.y[index], w, index)
 
     def subset(self, index: NDArray[np.intp]) -> "Examples":
         """Some of the examples, without a copy of their rows."""

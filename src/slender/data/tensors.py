@@ -32,7 +32,7 @@ from . import room
 from .examples import Examples, Part, Pass, Sample, Sums
 
 CHUNK_ROWS = 65536  # enough for a GPU to run at full speed
-CHUNK_BYTES = 2**28  # of a block's rows, or of their output, in the dtype of the computation
+CHUNK_BYTES = 2**28  # of a block's rows, or their output with copies of gathered rows
 CPU_CHUNK_BYTES = 2**24
 
 
@@ -161,7 +161,8 @@ class TensorRows(Rows):
     def chunks(self, out_bytes: int = 0) -> Iterator[tuple[int, int, TensorBlock]]:
         """(lo, hi, block) for all rows; `out_bytes` is the size of the output per row."""
         most = CHUNK_BYTES if self.device.type == "cuda" else CPU_CHUNK_BYTES
-        step = max(1, min(CHUNK_ROWS, most // max(1, self.row_bytes, out_bytes)))
+        gathered = 0 if self.index is None else self.shape[1] * self.store.stored.itemsize
+        step = max(1, min(CHUNK_ROWS, most // max(1, self.row_bytes, out_bytes + gathered)))
         for lo, hi, X in self.store.chunks(self._places(), step):
             yield lo, hi, self._block(X)
 
@@ -245,22 +246,53 @@ class TensorRows(Rows):
     def matmat(self, B: Any, out: Any = None) -> Any:
         dtype = torch.float64 if self.dtype == np.float64 else torch.float32
         if out is None:
-            room.check(
-                self.shape[0] * B.shape[1] * self.dtype.itemsize,
-                self.device,
-                f"The product of all rows with {B.shape[1]} columns",
-                "use a smaller rank, or device='cpu'",
-            )
-            out = torch.empty((self.shape[0], B.shape[1]), dtype=dtype, device=self.device)
-        if not self.shape[1]:
-            return out.zero_()
-        arithmetic = Plain(self.dtype) if self.arithmetic.row_unit else self.arithmetic
+            out = self._room(B.shape[1], dtype)
+        for lo, hi, S in self._products(B):
+            out[lo:hi] = S
+        return out
+
+    def projected(self, B: Any, offset: Any = None) -> "TensorRows":
+        """The rows Bᵀ x + offset; those of rows in half precision are kept in float16 if they fit.
+
+        They have as many digits as the rows that they are computed from, in half of the memory.
+        """
+        Z = (
+            self._halved(B, offset)
+            if self.store.stored in (torch.float16, torch.bfloat16)
+            else None
+        )
+        if Z is not None:
+            return TensorRows(Z, Plain(self.dtype))
+        Z = self.matmat(B)
+        return self.beside(Z if offset is None else Z.add_(offset))
+
+    def _halved(self, B: Any, offset: Any) -> Tensor | None:
+        """X B + offset in float16; None if a number is too large for it."""
+        Z, largest = self._room(B.shape[1], torch.float16), self._any().new_zeros(())
+        for lo, hi, S in self._products(B):
+            Z[lo:hi] = S if offset is None else S.add_(offset)
+            largest = largest.maximum(torch.stack(torch.aminmax(S)).abs().max())
+        return Z if largest.item() <= torch.finfo(Z.dtype).max else None
+
+    def _room(self, columns: int, dtype: torch.dtype) -> Tensor:
+        """For a product of all rows."""
+        room.check(
+            self.shape[0] * columns * dtype.itemsize,
+            self.device,
+            f"The product of all rows with {columns} columns",
+            "use a smaller rank, or device='cpu'",
+        )
+        return torch.empty((self.shape[0], columns), dtype=dtype, device=self.device)
+
+    def _products(self, B: Any) -> Iterator[tuple[int, int, Tensor]]:
+        """X B, chunk by chunk."""
+        plain = self.arithmetic.row_unit or not self.shape[1]
+        arithmetic = Plain(self.dtype) if plain else self.arithmetic
         split = arithmetic.split(like(B, self._any(), self.dtype))
         for lo, hi, block in self.chunks(B.shape[1] * self.dtype.itemsize):
             with ieee():
                 S, factor = arithmetic.unscaled(arithmetic.ready(block.X), split)
-            out[lo:hi] = S if factor is None else S.mul_(factor)
-        return out
+            yield lo, hi, S if factor is None else S.mul_(factor)
 
     def sqnorms(self) -> Any:
         return torch.cat([block.row_squares() for _, _, block in self.chunks()])
@@ -346,12 +378,8 @@ class TensorExamples(Examples):
         )
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
-        index = np.sort(rng.choice(self.active, m, replace=False))
-        w = self.w[index]
-        X = self.rows.dense(index)
-        return Sample(
-            X, like(self.y[index], X, np.int64), like(w * (self.w.sum() / w.sum()), X, np.float64)
-        )
+        X, y, w, row = super().sample(m, rng)
+        return Sample(X, like(y, X, np.int64), like(w, X, np.float64), row)
 
 
 def _sent(p: Any, there: Any) -> tuple[Any, bool]:

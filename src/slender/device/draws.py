@@ -9,6 +9,7 @@ M_c are chosen at random.  As no negative is treated differently from another, a
 them are equally likely.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ LISTED = 4  # a class that needs more than one in so many of its negatives lists
 MORE, LEAST = 6.0, 8  # standard deviations, and numbers, that are drawn beyond what is expected
 GROUP = 2**22  # numbers drawn at a time, at most, unless a single class needs more: memory
 KEY_BITS = 40  # of a random key; the class is in the bits above them
+LAST_KEY = 2**KEY_BITS - 1  # the largest key
 
 
 def positives_of(y: Tensor, first: int, n_classes: int, active: Tensor) -> Tensor:
@@ -84,34 +86,44 @@ class TensorDraws:
         return groups
 
     def _drawn(self, group: "_Group", random: torch.Generator) -> Tensor:
-        """The examples that the classes of a group visit, class by class."""
-        n, device = len(self.active), self.active.device
+        """The examples that the classes of a group visit, class by class.
 
-        def keys(owner: Tensor) -> Tensor:
-            """Keys that bring the numbers of each class into random order."""
-            most = 2**KEY_BITS - 1
-            drawn = torch.randint(most, owner.shape, generator=random, device=device)
-            return (owner << KEY_BITS) | drawn
+        What each step needs is dropped at its end: this is when a fit needs most memory.
+        """
+        table, order = self._table(group), None
+        while order is None:
+            position = self._tried(table, random)
+            order = self._chosen(table, position, random)
+        negatives = position[order] - table.chosen * len(self.active)
+        del position, order
+        visited = torch.cat([table.positives, negatives]).int()
+        del negatives
+        order = torch.argsort(_keys((table.mine, table.chosen), random))
+        return self.active[visited[order].long()]
 
-        table = self._table(group)
-        positives, mine, before, owner, number, N, listed, offset, chosen, place = table
-        while True:
-            uniform = torch.rand(len(owner), generator=random, device=device, dtype=torch.float64)
-            j = (uniform * N).long().minimum(N - 1)
-            j = number.where(listed, j)
-            # from the j-th negative to its position: skip the positives that come before it
-            skipped = torch.searchsorted(before, owner * (n + 1) + j, right=True) - offset
-            position = torch.sort(owner * n + j + skipped).values  # by class
-            again = torch.zeros_like(position, dtype=torch.bool)
-            again[1:] = position[1:] == position[:-1]
-            last = keys(owner) | torch.where(again, 2**KEY_BITS - 1, 0)  # repeated ones come last
-            order = torch.argsort(last)[place]
-            if not bool(again[order].any()):
-                break
-        negatives = position[order] - chosen * n
-        owner = torch.cat([mine, chosen])
-        visited = torch.cat([positives, negatives])
-        return self.active[visited[torch.argsort(keys(owner))]]
+    def _tried(self, table: "_Table", random: torch.Generator) -> Tensor:
+        """Positions of negatives of each class, some of them repeated, increasing.
+
+        The class times n is added to a position.
+        """
+        n, owner = len(self.active), table.owner
+        uniform = torch.rand(len(owner), generator=random, device=owner.device, dtype=torch.float64)
+        j = uniform.mul_(table.N).long().minimum(table.N - 1)
+        del uniform
+        j = table.number.where(table.listed, j)
+        # from the j-th negative to its position: skip the positives that come before it
+        j += torch.searchsorted(table.before, owner * (n + 1) + j, right=True)
+        j -= table.offset
+        return j.add_(owner * n).sort().values
+
+    def _chosen(self, table: "_Table", position: Tensor, random: torch.Generator) -> Tensor | None:
+        """Places of as many different ones as a class needs, at random; None if there are fewer."""
+        again = torch.zeros_like(position, dtype=torch.bool)
+        again[1:] = position[1:] == position[:-1]
+        key = _keys((table.owner,), random)
+        key |= torch.where(again, LAST_KEY, 0)  # repeated ones come last
+        order = torch.argsort(key)[table.place]
+        return None if bool(again[order].any()) else order
 
     def _table(self, group: "_Group") -> "_Table":
         """What is the same in every pass: kept if there is one group, whose numbers fit."""
@@ -139,13 +151,24 @@ class TensorDraws:
             mine,
             before=mine * (n + 1) + positives - rank,
             owner=owner,
-            number=number,
-            N=there(group.N)[owner],
+            number=number.int(),
+            N=there(group.N.astype(np.int32))[owner],
             listed=there(group.tries == group.N)[owner],
-            offset=there(np.cumsum(group.n_positives) - group.n_positives)[owner],
+            offset=there((np.cumsum(group.n_positives) - group.n_positives).astype(np.int32))[
+                owner
+            ],
             chosen=chosen,
             place=place + there(np.cumsum(group.tries) - group.tries)[chosen],
         )
+
+
+def _keys(owners: Sequence[Tensor], random: torch.Generator) -> Tensor:
+    """Keys that bring the numbers of each class into random order."""
+    total = sum(map(len, owners))
+    keys = torch.randint(LAST_KEY, (total,), generator=random, device=owners[0].device)
+    for mine, owner in zip(keys.split([len(each) for each in owners]), owners, strict=True):
+        mine |= owner << KEY_BITS
+    return keys
 
 
 class _Table(NamedTuple):

@@ -192,8 +192,8 @@ class Multinomial:
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
         """m random rows, centred, with weights that have the same sum as those of all rows."""
-        X, y, w = self.examples.sample(m, rng)
-        return Sample(X - self.mean, y, astype(w, self.rows.dtype))
+        X, y, w, row = self.examples.sample(m, rng)
+        return Sample(X - self.mean, y, astype(w, self.rows.dtype), row)
 
     def separated(self, W: Array, b: Array) -> bool:
         """Does every row of positive weight have the largest score for its own class?"""

@@ -13,7 +13,7 @@ from .chunked_codes import ChunkedCodeRows
 from .codes import CodeRows
 from .convert import as_rows, stack
 from .csr import CSRRows
-from .dense import DenseBlock, DenseRows, rows_beside
+from .dense import DenseBlock, DenseRows, rows_beside, rows_projected
 from .sparse_input import as_csr
 from .subset import SubsetRows, some_of
 from .threads import map_blocks
@@ -37,6 +37,7 @@ __all__ = [
     "map_blocks",
     "one_blas_thread",
     "rows_beside",
+    "rows_projected",
     "some_of",
     "stack",
 ]

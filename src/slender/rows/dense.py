@@ -100,3 +100,14 @@ def rows_beside(rows: Rows, Z: NDArray[Any]) -> DenseRows:
     """Z (n, k), computed from these rows, as rows that are used where these are."""
     elsewhere: Any = getattr(rows, "beside", None)
     return DenseRows(Z) if elsewhere is None else elsewhere(Z)
+
+
+def rows_projected(rows: Rows, B: NDArray[Any], offset: NDArray[Any] | None = None) -> Rows:
+    """The rows Bᵀ x + offset, computed once and held where these are."""
+    elsewhere: Any = getattr(rows, "projected", None)
+    if elsewhere is not None:
+        return elsewhere(B, offset)  # type: ignore[no-any-return]
+    Z = rows.matmat(B)
+    if offset is not None:
+        Z += offset
+    return rows_beside(rows, Z)

@@ -8,6 +8,12 @@ where p_i(t) = softmax(s_i + t D x_i) needs only the scores s_i and D x_i of a r
 few thousand rows give the mean to a few per cent.  So the root of phi' on the sample is a step
 length that is nearly always accepted at once, and no pass is spent on a trial.
 
+Certain rows.  Once nearly all rows are classified with certainty, few hold what is left of the
+sum, and random rows are hardly ever among them.  So a part of the rows is drawn from those of the
+doubtful pairs that a pass has found (passes/doubts.py), each with a chance in proportion to its
+curvature; the random rows then stand for the others only.  The part is what these pairs have of all
+curvature.
+
 Many classes.  The scores of a sample may take too much memory (2,048 rows of 10,000 classes: 82
 MB).  Then scores are stored only for the contenders of each row, the classes with its largest
 scores.  All others together count as one class, whose D x has mean m and variance v under the
@@ -16,19 +22,23 @@ softmax restricted to them:
     ln Σ_rest exp(s + t D x)  =  ln Σ_rest exp s + t m + t² v / 2 + ...
 """
 
+from copy import copy as copy_of
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..arrays import Array, astype, dtype_of, is_numpy, namespace, zeros
+from ..arrays import Array, astype, dtype_of, is_numpy, like, namespace, to_numpy, zeros
+from ..curvature.doubtful import numbered
 from ..kernels import kernel
 from ..passes.exponential import exp
-from ..passes.residuals import FAST
-from ..problem.multinomial import Multinomial
+from ..passes.residuals import FAST, TINY
+from ..problem.multinomial import Multinomial, Point
 from ..rows.threads import each_part, matmul
 
 FEWEST, MOST = 1536, 2048  # rows of a sample: an eighth of all, within these limits
 BYTES, LEAST = 64 * 2**20, 16  # of the dense rows, and of their scores; but at least so many rows
+DOUBTFUL = 0.75  # of its rows, at most: the others stand for all rows that are not doubtful
 # With too many classes, the scores of CONTENDERS classes per row are stored, and the sample has at
 # least one row in PART.
 CONTENDERS, PART = 64, 64
@@ -56,19 +66,45 @@ def draw(problem: Multinomial, rng: np.random.Generator) -> "LineSample":
     if min(m, n) * problem.n_classes * itemsize > BYTES:
         kind, m = ContenderSample, max(m, n // PART)
     m = min(m, n, max(LEAST, BYTES // (problem.rows.shape[1] * itemsize)))
-    X, _, w = problem.sample(m, rng)
-    return kind(X, w)
+    X, _, w, row = problem.sample(m, rng)
+    return kind(X, w, row)
 
 
 class LineSample:
     """A sample of centred rows with their scores at the current theta."""
 
-    def __init__(self, X: Array, w: Array) -> None:
+    def __init__(self, X: Array, w: Array, row: NDArray[np.intp]) -> None:
         self.X, self.w = X, w  # (m, d), (m,)
+        self.row = row  # the m rows that were drawn first, and their weights
+        self.drawn = to_numpy(w).astype(np.float64)
 
     def astype(self, dtype: Any) -> "LineSample":
         """The same rows in another dtype; their scores must be computed again by `move_to`."""
-        return type(self)(astype(self.X, dtype), astype(self.w, dtype))
+        other = copy_of(self)
+        other.X, other.w = astype(self.X, dtype), astype(self.w, dtype)
+        return other
+
+    def focus(self, problem: Multinomial, point: Point, rng: np.random.Generator) -> None:
+        """Replace some of the rows that were drawn first by rows that are doubtful at a point."""
+        assert point.doubts is not None
+        m, w, doubts = len(self.row), problem.w, point.doubts
+        row, place = numbered(doubts.row)
+        h = np.bincount(place, doubts.h)
+        share = min(h.sum() / max(doubts.a.sum(), TINY), DOUBTFUL)
+        if m == problem.examples.n_active or share * m < 1.0:
+            return  # the sample has all rows, or would have no doubtful one
+        chance = chances(h, int(share * m))
+        doubtful = systematic(chance, rng)
+        others = np.flatnonzero(~np.isin(self.row, row))
+        others = others[systematic(np.full(len(others), 1.0 - len(doubtful) / m), rng)]
+        drawn = self.drawn[others]
+        left = max(0.0, self.drawn.sum() - w[row].sum())
+        drawn *= left / max(drawn.sum(), TINY)
+        chosen = np.concatenate([self.row[others], row[doubtful]])
+        self.X = problem.rows.dense(chosen) - problem.mean
+        weights = np.concatenate([drawn, w[row[doubtful]] / chance[doubtful]])
+        self.w = like(weights, self.X, dtype_of(self.X))
+        self.move_to(point.theta)
 
     def move_to(self, theta: Array) -> None:
         """Compute the scores at theta."""
@@ -113,6 +149,24 @@ class LineSample:
             if done:
                 break
         return float(t)
+
+
+def chances(h: NDArray[Any], m: int) -> NDArray[np.float64]:
+    """In proportion to h, up to certainty, with sum m, or as close to it as h allows."""
+    chance = np.zeros(len(h))
+    sure = np.zeros(len(h), np.bool_)
+    while True:
+        rest = np.where(sure, 0.0, h)
+        chance = np.where(sure, 1.0, rest * ((m - sure.sum()) / max(rest.sum(), TINY)))
+        if not (chance > 1.0).any():
+            return chance
+        sure |= chance >= 1.0
+
+
+def systematic(chance: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Places drawn with these chances: where a comb of unit steps meets their running sum."""
+    ends = np.floor(np.cumsum(chance) + rng.random())
+    return np.flatnonzero(np.diff(ends, prepend=0.0) > 0.0)
 
 
 class ContenderSample(LineSample):

@@ -228,6 +228,7 @@ def accept(problem: Multinomial, state: NewtonState, trial: Point) -> None:
     if trial.doubts is not None:  # the pass has found the doubtful rows
         state.doubtful = state.blocks = state.H0 = None  # make room for the new ones
         state.doubtful = rows_of(problem, trial, curvature(problem, state).means)
+        state.sample.focus(problem, trial, state.rng)
 
 
 def doubt(point: Point) -> float:
