@@ -1,6 +1,11 @@
 """Before anything imports numba: a cache of compiled kernels that belongs to these very sources.
 
 numba's own cache does not notice an edit in a file that a kernel calls into.
+
+And before anything imports NumPy: a process of pytest-xdist has one thread for BLAS and OpenMP.
+Where there are more than cores, they wait for each other in every small product: scikit-learn's
+fits, which ours are compared with, took up to 30 times as long.  tests/test_threads.py gives BLAS
+two threads, wherever it tests what is done about them.
 """
 
 import hashlib
@@ -17,9 +22,12 @@ def _hash_of_sources() -> str:
     return digest.hexdigest()[:16]
 
 
+if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _hash_of_sources())
 
-import pytest  # noqa: E402  (after the cache is chosen)
+import pytest  # noqa: E402  (after what is chosen above)
 from hypothesis import settings  # noqa: E402
 
 from interpreted import Interpreter  # noqa: E402
