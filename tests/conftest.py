@@ -10,6 +10,7 @@ two threads, wherever it tests what is done about them.
 
 import hashlib
 import os
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +36,16 @@ from interpreted import Interpreter  # noqa: E402
 # The same examples every time, and no deadline: a kernel may compile inside an example.
 settings.register_profile("slender", derandomize=True, deadline=None)
 settings.load_profile("slender")
+
+
+LONG = "test_parameters.py"  # one test for each estimator, of hundreds of fits
+
+
+def pytest_collection_modifyitems(items):
+    """Files with slow tests first, then large ones: what is begun last is soon done."""
+    tests = Counter(item.path for item in items)
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (item.path.name != LONG, -slow[item.path], -tests[item.path]))
 
 
 @pytest.fixture
