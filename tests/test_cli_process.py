@@ -108,7 +108,7 @@ def pressed(
             while True:
                 seen += os.read(master, 4096)
         assert running.wait(timeout=60) == 130
-        assert again is None or time.monotonic() - asked < 5
+        assert again is None or time.monotonic() - asked < 20
     finally:
         running.kill()
         running.communicate()

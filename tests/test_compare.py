@@ -295,7 +295,7 @@ def test_ctrl_c_keeps_what_is_done(here):
                 break
             time.sleep(0.1)
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=20)
+        _, err = running.communicate(timeout=60)
     finally:
         running.kill()
     assert running.returncode == 130

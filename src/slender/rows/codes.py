@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .base import Rows
 from .block import Bad, Block
 from .dense import DenseBlock
-from .kernel import Dense, KernelRows, Quantised, add_rows
+from .kernel import Dense, KernelRows, Quantised, add_rows, read_only
 from .lookup import accumulate, decode, look_up, multiply, squares
 from .paged import PagedRows
 
@@ -59,7 +59,7 @@ class CodeBlock(Block):
     ) -> None:
         if self.factor is not None:
             w = w * self.factor
-        add_rows(Quantised(self.codes, self.codebooks), w, y, first, out)
+        add_rows(Quantised(*read_only(self.codes, self.codebooks)), w, y, first, out)
 
     def __getitem__(self, rows: slice) -> "CodeBlock":
         factor = None if self.factor is None else self.factor[rows]
@@ -98,8 +98,8 @@ class CodeBlock(Block):
 
     def kernel_rows(self) -> KernelRows:
         if self.factor is None:
-            return Quantised(self.codes, self.codebooks)
-        return Dense(self.toarray())  # kernels do not support factors
+            return Quantised(*read_only(self.codes, self.codebooks))
+        return Dense(*read_only(self.toarray()))  # kernels do not support factors
 
     def _codebooks(self, operand: NDArray[Any]) -> NDArray[Any]:
         return self.codebooks.astype(operand.dtype, copy=False)
@@ -124,7 +124,7 @@ class CodeRows(PagedRows):
         return DenseBlock(self.select(index).toarray())
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
-        return Quantised(self.codes, self.codebooks), order
+        return Quantised(*read_only(self.codes, self.codebooks)), order
 
     def scaled(self, scale: NDArray[Any]) -> Rows:
         return CodeRows(self.codes, scaled_codebooks(self.codebooks, scale))

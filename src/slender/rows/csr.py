@@ -8,7 +8,7 @@ from scipy import sparse
 
 from .base import Rows, compute_dtype
 from .block import Bad, Block, first_not_finite
-from .kernel import CSR, KernelRows
+from .kernel import CSR, KernelRows, read_only
 
 
 class CSRBlock(Block):
@@ -63,7 +63,7 @@ class CSRBlock(Block):
         return self.X
 
     def kernel_rows(self) -> KernelRows:
-        return CSR(self.X.data, self.X.indices, self.X.indptr)
+        return CSR(*read_only(self.X.data, self.X.indices, self.X.indptr))
 
 
 class CSRRows(Rows):

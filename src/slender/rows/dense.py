@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from .base import Rows, compute_dtype
 from .block import Bad, Block, first_not_finite
 from .half import widen
-from .kernel import Dense, KernelRows
+from .kernel import Dense, KernelRows, read_only
 from .paged import PagedRows
 
 
@@ -61,7 +61,7 @@ class DenseBlock(Block):
         return self.X
 
     def kernel_rows(self) -> KernelRows:
-        return Dense(np.ascontiguousarray(self.X))
+        return Dense(*read_only(np.ascontiguousarray(self.X)))
 
 
 class DenseRows(PagedRows):
@@ -85,7 +85,7 @@ class DenseRows(PagedRows):
         return DenseBlock(self._widened(self.X[index]))
 
     def take(self, order: NDArray[np.intp]) -> tuple[KernelRows, NDArray[np.intp]]:
-        return (Dense(self.X), order) if self._readable else super().take(order)
+        return (Dense(*read_only(self.X)), order) if self._readable else super().take(order)
 
     def like(self, stored: NDArray[Any]) -> "DenseRows":
         return type(self)(stored)

@@ -6,6 +6,7 @@ axpy(X, a, i, w)    w += a x_i
 axpy_scaled(X, a, i, D, w)    w += a D x_i for a diagonal D
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,6 +136,14 @@ class Quantised(NamedTuple):
 
 
 KernelRows = Dense | CSR | Quantised
+
+
+def read_only(*arrays: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The same memory, to be read: kernels are compiled once for arrays and read-only maps."""
+    for array in arrays:
+        view = array.view()
+        view.flags.writeable = False
+        yield view
 
 
 def dot(X: KernelRows, i: int, w: NDArray[Any]) -> Any:

