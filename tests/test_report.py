@@ -372,6 +372,7 @@ def test_bad_options(here, slender):
     refused(bad("m", *DATA, "--images", "."), "--images is for vectors of slender extract")
     refused(bad("m", out="r.pdf"), "name it .html")
     refused(bad("m", out="no/r.html"), "there is no folder")
+    refused(bad("m", out="m/r.html"), "m is a file; choose another name")
     assert slender("run", "--opt", "bcfw", "--passes", 1, "--json", "run.json", "-q")[0] == 0
     refused(bad("run.json", *DATA), "--data judges models, but no result is one")
 
