@@ -389,6 +389,17 @@ def test_models_and_documents_keep_their_command(here, slender):
 # -- drawing ---------------------------------------------------------------------------------------
 
 
+def test_passes_are_whole():
+    """Also where there are two or three of them."""
+    for last, ticks in {2: ["1", "2"], 3: ["1", "2", "3"], 20: ["5", "10", "15", "20"]}.items():
+        passes = [float(k) for k in range(1, last + 1)]
+        curve = Curve("", {"passes": passes}, passes, [""] * last)
+        made = figure(Chart("Rank", "rank", {"passes": "passes"}, [curve]), "c")
+        svg = next(made.iter("svg"))
+        across = [text.text for text in svg.iter("text") if text.get("text-anchor") == "middle"]
+        assert across == [*ticks, "passes"]
+
+
 @pytest.mark.parametrize(("low", "high"), [(1e-12, 1e9), (0.02, 0.03), (3.0, 3.0), (7.0, 60.0)])
 @pytest.mark.parametrize("log", [True, False])
 def test_ticks_are_round_numbers_on_the_axis(low, high, log):

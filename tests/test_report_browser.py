@@ -223,6 +223,19 @@ def test_it_prints_on_white(page, browser):
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
 
 
+@pytest.mark.parametrize("width", [360, 1100])
+def test_commands_are_not_under_their_buttons(page, browser, width):
+    browser.open(page, width)
+    over = """[...document.querySelectorAll('pre.command')].filter(pre => {
+      const text = document.createRange();
+      text.selectNodeContents(pre.querySelector('code'));
+      const edge = pre.querySelector('button').getBoundingClientRect().left;
+      return [...text.getClientRects()].some(line => line.right > edge);
+    }).length"""
+    assert browser.value("document.querySelectorAll('pre.command').length") > 0
+    assert browser.value(over) == 0
+
+
 def test_the_page_names_no_other_place(page):
     text = Path(page).read_text(encoding="utf-8")
     addresses = {*re.findall(r"https?://[^\s\"'<]+", text)}
