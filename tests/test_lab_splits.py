@@ -144,6 +144,8 @@ def test_paths_that_are_refused(tmp_path):
         load(str(tmp_path / "few.npz"))
     np.save(tmp_path / "X_train.npy", X)
     np.save(tmp_path / "y_train.npy", y)
+    with pytest.raises(FileError, match="labels too, or a folder with X_train"):
+        load(str(tmp_path / "X_train.npy"))
     np.save(tmp_path / "X_test.npy", X[:, :2])
     np.save(tmp_path / "y_test.npy", y)
     with pytest.raises(FileError, match="its test part has 2 features but its train part has 4"):

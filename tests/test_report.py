@@ -210,15 +210,15 @@ def test_a_path_over_two_penalties(here, slender):
 def test_a_reproduced_figure(here, slender):
     from PIL import Image
 
-    for name in ("one", "two"):
-        folder = Path("papers") / name
+    for name, place in (("one", "b"), ("two", "a")):
+        folder = Path("papers") / place
         folder.mkdir(parents=True)
         Image.new("RGB", (8, 8), "red").save(folder / "x.png")
         (folder / "x.csv").write_text(
             "k,top1,how\n" + "".join(f"{k},{0.1 + 1e-9 * k!r},ours\n" for k in range(60))
         )
         claims = [
-            {"text": "rank <matters>", "holds": True, "numbers": {"k": 64, "top1": 0.51}},
+            {"text": "rank <matters>", "holds": True, "numbers": {"k": 64, "top1, sure": True}},
             {"text": "SGD is slower", "holds": False, "numbers": {}},
         ]
         document = {
@@ -229,11 +229,14 @@ def test_a_reproduced_figure(here, slender):
         }  # fmt: skip
         (folder / "results.json").write_text(json.dumps(document))
     page = page_of(slender, "papers")
-    for text in ("Figure one", "Figure two", "1 of 2", "holds rank <matters> (k 64, top1 0.51)",
-                 "does not hold SGD is slower", "the first 20 of 60 rows", "gone.png: No such file",
-                 "slender reproduce two", "19 0.1 ours"):  # fmt: skip
+    for text in ("Figure one", "Figure two", "1 of 2", "does not hold SGD is slower",
+                 "holds rank <matters> (k 64; top1, sure True)", "the first 20 of 60 rows",
+                 "gone.png: No such file", "slender reproduce two", "19 0.1 ours"):  # fmt: skip
         assert text in page.text
-    assert [tag for tag, _ in page.tags].count("img") == 2
+    assert page.text.index("Figure one") < page.text.index("Figure two")  # whatever the folders
+    images = [found for tag, found in page.tags if tag == "img"]
+    assert [(each["width"], each["height"]) for each in images] == [("8", "8")] * 2
+    assert not any("loading" in each for each in images)  # links would lead beside their sections
 
 
 # -- models of all kinds ---------------------------------------------------------------------------
@@ -348,6 +351,11 @@ def test_bad_results(here, slender):
     }.items():
         Path("r.json").write_text(text)
         refused(bad("r.json"), said)
+    score = {"command": "score", "model": "m", "rows": 9, "classes": 4, "top1": 0.5, "top5": 1.0,
+             "settings": {}}  # fmt: skip
+    for name, value in {"rows": [], "classes": "four", "top1": "half", "settings": None}.items():
+        Path("r.json").write_text(json.dumps({**score, name: value}))
+        refused(bad("r.json"), "r.json: holds a value that slender does not write")
 
 
 def test_bad_options(here, slender):
@@ -364,6 +372,7 @@ def test_bad_options(here, slender):
     refused(bad("m", *DATA, "--images", "."), "--images is for vectors of slender extract")
     refused(bad("m", out="r.pdf"), "name it .html")
     refused(bad("m", out="no/r.html"), "there is no folder")
+    refused(bad("m", out="m/r.html"), "m is a file; choose another name")
     assert slender("run", "--opt", "bcfw", "--passes", 1, "--json", "run.json", "-q")[0] == 0
     refused(bad("run.json", *DATA), "--data judges models, but no result is one")
 
@@ -378,6 +387,17 @@ def test_models_and_documents_keep_their_command(here, slender):
 
 
 # -- drawing ---------------------------------------------------------------------------------------
+
+
+def test_passes_are_whole():
+    """Also where there are two or three of them."""
+    for last, ticks in {2: ["1", "2"], 3: ["1", "2", "3"], 20: ["5", "10", "15", "20"]}.items():
+        passes = [float(k) for k in range(1, last + 1)]
+        curve = Curve("", {"passes": passes}, passes, [""] * last)
+        made = figure(Chart("Rank", "rank", {"passes": "passes"}, [curve]), "c")
+        svg = next(made.iter("svg"))
+        across = [text.text for text in svg.iter("text") if text.get("text-anchor") == "middle"]
+        assert across == [*ticks, "passes"]
 
 
 @pytest.mark.parametrize(("low", "high"), [(1e-12, 1e9), (0.02, 0.03), (3.0, 3.0), (7.0, 60.0)])

@@ -168,6 +168,8 @@ def test_classes_are_sorted_searched_and_continued(page, browser):
     def numbers(column):
         return [float(t.removesuffix(" %")) for t in browser.value(cells.format(column))]
 
+    words = browser.value("[...document.querySelectorAll('.tools input')].map(e => e.placeholder)")
+    assert words == ["Search classes", "Search pairs"]  # also where there are more than it holds
     assert len(numbers(1)) == 20
     assert numbers(1) == sorted(numbers(1))  # the worst recall first
     assert f"20 of {C:,} classes" in browser.value(f"{table}.querySelector('.count').textContent")
@@ -185,6 +187,14 @@ def test_classes_are_sorted_searched_and_continued(page, browser):
     assert {"class <77>", *(f"class <77{k}>" for k in range(10))} <= {name for name, _ in found}
     assert all("<77" in name + taken_for for name, taken_for in found)
     assert browser.said == []
+
+
+def test_a_comparison_shows_all_its_columns(page, browser):
+    for width in (1000, 1100):
+        browser.open(page, width)
+        over = browser.value("(e => e.scrollWidth - e.clientWidth)"
+                             "(document.querySelector('#r1 .wide'))")  # fmt: skip
+        assert over <= 0
 
 
 def test_it_fits_a_phone(page, browser):
@@ -211,6 +221,19 @@ def test_it_prints_on_white(page, browser):
     pdf = browser.pdf()
     assert pdf.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+def test_commands_are_not_under_their_buttons(page, browser, width):
+    browser.open(page, width)
+    over = """[...document.querySelectorAll('pre.command')].filter(pre => {
+      const text = document.createRange();
+      text.selectNodeContents(pre.querySelector('code'));
+      const edge = pre.querySelector('button').getBoundingClientRect().left;
+      return [...text.getClientRects()].some(line => line.right > edge);
+    }).length"""
+    assert browser.value("document.querySelectorAll('pre.command').length") > 0
+    assert browser.value(over) == 0
 
 
 def test_the_page_names_no_other_place(page):

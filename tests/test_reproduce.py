@@ -279,6 +279,7 @@ def test_what_cannot_run_is_left_out_with_its_reason(here, slender, known):
     assert "slender: three left out: needs 2 data sets" in err
     assert "slender: four left out: mnist: not found" in err
     assert "1 experiment in reproduced, 3 left out" in out
+    assert [folder.name for folder in Path("reproduced").iterdir()] == ["two"]
     code, _, err = slender("reproduce", "one")
     assert (code, err) == (2, "slender: one could not be measured: too few rows\n")
     code, _, err = slender("reproduce", "one", "four")
@@ -299,7 +300,7 @@ def test_warnings_are_told(here, slender, known):
     import warnings
 
     def measure(material):
-        warnings.warn("it is\nlate", stacklevel=1)
+        warnings.warn("it is\nlate; give time=2", stacklevel=1)  # which slender reproduce has not
         return {"points": [{"x": 1.0}]}
 
     known(made("one", measure))
@@ -318,7 +319,7 @@ def test_warnings_are_told(here, slender, known):
         (["none", "--data", "tiny"], "--data is not used by none, which makes its rows"),
         (["one", "--data-dir", "."], "--data-dir is used by data sets that --data names"),
         (["one", "--scale", "huge"], "--scale huge is not one of full, tiny"),
-        (["one", "--out", "file"], "choose another --out"),
+        (["one", "--out", "file"], "file: is a file; choose another --out"),
         (["one", "--out", "file/below"], "choose another --out"),
     ],
 )

@@ -144,6 +144,8 @@ def check_writable(path: PathLike) -> Path:
     real = Path(os.path.realpath(path))  # a link stays a link
     if real.exists() and not real.is_file():  # also /dev/null, which root could replace
         raise FileError(f"{path}: cannot be written, not a regular file; choose another name")
+    if real.parent.is_file():
+        raise FileError(f"{path}: cannot be written, {real.parent} is a file; choose another name")
     if not real.parent.is_dir():
         raise FileError(f"{path}: cannot be written, there is no folder {real.parent}; create it")
     try:

@@ -184,7 +184,10 @@ class RowStore:
         if file.own_labels is not None:
             return as_labels(file.name, file.own_labels)
         if file.alone:
-            raise NoLabelsError(f"{file.name}: holds no labels; give a file of labels too")
+            raise NoLabelsError(
+                f"{file.name}: holds no labels; give a file of labels too, or a folder with "
+                "X_train.npy and y_train.npy"  # compare and reproduce take one path
+            )
         try:
             return self._shards[k].labels()
         except NoLabelsError as error:

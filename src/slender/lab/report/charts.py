@@ -122,7 +122,9 @@ def _svg(
         edge for _, points in shown for _, _, y, error in points for edge in (y - error, y + error)
     ]
     ys = [value for value in ys if not y_log or value > 0]
-    across = scale(xs, LEFT, WIDTH - RIGHT, chart.x_log, 0.03)
+    across = scale(xs, LEFT, WIDTH - RIGHT, chart.x_log, 0.03)._replace(
+        whole=all(float(value).is_integer() for value in xs)  # passes, places
+    )
     up = scale(ys, HEIGHT - BOTTOM, TOP, y_log)
     svg = frame(
         across, up, x_label, chart.y_label, f"{chart.title}: {chart.y_label} over {x_label}"

@@ -184,7 +184,7 @@ def spectrum(section: Section, model: Any) -> None:
         Chart(
             "Singular values of W",
             "singular value",
-            {"place": "place"},
+            {"place": "place of the singular value"},
             [line],
             False,
             True,

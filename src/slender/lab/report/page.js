@@ -119,7 +119,8 @@ function long(box) {
   const about = JSON.parse(box.querySelector("script").textContent);
   const body = box.querySelector("tbody"), heads = [...box.querySelectorAll("th")];
   const count = box.querySelector(".count");
-  const search = make("input", { type: "search", placeholder: "Search " + about.what, "aria-label": "Search " + about.what });
+  const what = about.what.replace(/^of \S+ /, "");
+  const search = make("input", { type: "search", placeholder: "Search " + what, "aria-label": "Search " + what });
   const more = make("button", { type: "button", class: "more" }, "Show more");
   const state = { by: about.by, down: about.down, shown: about.shown, sorted: about.rows };
 
@@ -134,7 +135,7 @@ function long(box) {
       return line;
     }));
     const first = Math.min(state.shown, rows.length);
-    count.textContent = first.toLocaleString("en-US") + " of " + rows.length.toLocaleString("en-US") + " " + about.what.replace(/^of \S+ /, "");
+    count.textContent = first.toLocaleString("en-US") + " of " + rows.length.toLocaleString("en-US") + " " + what;
     more.hidden = rows.length <= state.shown;
   }
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..reproduce.base import evidence
 from .elements import E, Element
 from .results import Result
 from .section import Section
-from .tables import SHOWN, table, written
+from .tables import SHOWN, table
 
 MOST_BYTES = 2**20  # of a figure on the page
 
@@ -44,16 +45,12 @@ def of_reproduce(result: Result) -> Section:
 
 def _claim(claim: Mapping[str, Any]) -> Element:
     holds = bool(claim["holds"])
-    numbers = ", ".join(
-        f"{name} {written(of, '.4g') if isinstance(of, int | float) else of}"
-        for name, of in (claim.get("numbers") or {}).items()
-    )
     return E(
         "li",
         E("strong", "holds" if holds else "does not hold", class_="yes" if holds else "no"),
         " ",
         claim["text"],
-        E("small", f" ({numbers})") if numbers else None,
+        E("small", evidence(claim)),
     )
 
 
@@ -65,8 +62,9 @@ def _figure(folder: Path, name: str, section: Section) -> Element | None:
         section.left_out.append(f"{name}: not a PNG image.")
         return None
     source = f"data:image/png;base64,{base64.b64encode(content).decode()}"
-    return E("figure", E("img", src=source, alt=f"figure {Path(name).stem}", loading="lazy"),
-             class_="picture")  # fmt: skip
+    width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
+    return E("figure", E("img", src=source, alt=f"figure {Path(name).stem}",
+                         width=width, height=height), class_="picture")  # fmt: skip
 
 
 def _table(folder: Path, name: str, section: Section) -> Element | None:
@@ -79,7 +77,7 @@ def _table(folder: Path, name: str, section: Section) -> Element | None:
         return None
     shown = [[_rounded(cell) for cell in row] for row in rows[1 : SHOWN + 1]]
     words = [place for place, column in enumerate(zip(*shown, strict=True)) if _names(column)]
-    made = table(rows[0], shown, words or (0,))
+    made = E("div", table(rows[0], shown, words or (0,)))
     if len(rows) - 1 > SHOWN:
         made.append(E("p", f"the first {SHOWN} of {len(rows) - 1:,} rows", class_="note"))
     return made

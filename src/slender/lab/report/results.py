@@ -34,7 +34,8 @@ def read_results(path: Path) -> list[Result]:
     found = [path / RESULTS] if (path / RESULTS).exists() else sorted(path.glob(f"*/{RESULTS}"))
     if not found:
         raise FileError(f"{path}: a folder without {RESULTS}; {WANTED}")
-    return [_reproduced(each) for each in found]
+    # by paper and figure, as their titles begin, not by the names of folders
+    return sorted(map(_reproduced, found), key=lambda each: str(each.document.get("title")))
 
 
 def _read_file(path: Path) -> Result:

@@ -18,6 +18,7 @@ class AxisScale(NamedTuple):
     start: float
     end: float
     log: bool
+    whole: bool = False  # no number between two whole ones is written
 
     def __call__(self, value: float) -> float:
         """The place of a number; just outside for one that is."""
@@ -29,7 +30,7 @@ class AxisScale(NamedTuple):
     def ticks(self) -> list[float]:
         """Round numbers on the axis."""
         if not self.log:
-            return _even(self.low, self.high)
+            return _even(self.low, self.high, 1.0 if self.whole else 0.0)
         first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
         if last - first >= 2:
             every = max(1, math.ceil((last - first) / TICKS))
@@ -52,8 +53,8 @@ def scale(
     return AxisScale(low - air, high + air, start, end, log)
 
 
-def _even(low: float, high: float) -> list[float]:
-    rough = (high - low) / TICKS
+def _even(low: float, high: float, least: float = 0.0) -> list[float]:
+    rough = max((high - low) / TICKS, least)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in STEPS if s * power >= rough)
     first, last = math.ceil(low / step), math.floor(high / step)

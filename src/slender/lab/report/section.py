@@ -9,6 +9,9 @@ from .charts import Chart, figure
 from .elements import E, Element
 from .tables import cards, pairs, side_by_side
 
+# what goes wrong where a document does not hold what its command writes
+DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
 
 @dataclass
 class Section:

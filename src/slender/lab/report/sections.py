@@ -9,7 +9,7 @@ from .fits import of_fit, of_model, of_path
 from .judgement import Data, classes, headline, judge, spectrum, spread
 from .reproductions import of_reproduce
 from .results import Result
-from .section import Section, command_of, versions_of
+from .section import DAMAGED, Section, command_of, versions_of
 
 NO_DATA = (
     "Accuracy by class, confused pairs, calibration and mistakes: the page was made without rows "
@@ -26,7 +26,7 @@ def section_of(result: Result, data: Data | None = None) -> Section:
     """The section of a result; of a model also what these rows say about it."""
     try:
         section = KINDS[result.kind](result)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except DAMAGED as error:
         reason = f"{type(error).__name__}: {error}"
         raise FileError(
             f"{result.path}: not as slender {result.kind} writes it ({reason}); run it again"

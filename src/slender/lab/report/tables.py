@@ -63,9 +63,15 @@ def side_by_side(rows: Sequence[tuple[str, Mapping[str, Any]]], first: str = "")
     kept = [name for name in FIGURES if any(row.get(name) is not None for _, row in rows)]
     heads = [first, *(FIGURES[name][0] for name in kept)]
     cells = [
-        [who, *(written(row.get(name), FIGURES[name][1]) for name in kept)] for who, row in rows
+        [who, *(_in_two(written(row.get(name), FIGURES[name][1])) for name in kept)]
+        for who, row in rows
     ]
     return table(heads, cells)
+
+
+def _in_two(text: str) -> str:
+    """With no place to break the line but before the spread."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}±", " ±")
 
 
 def table(

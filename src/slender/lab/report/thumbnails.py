@@ -36,7 +36,7 @@ def gallery(mistakes: Sequence[Mistake]) -> tuple[Element, list[str]]:
             continue
         caption = E("figcaption", E("strong", each.said), f" {each.sure}", E("br"), "is ",
                     E("strong", each.truth), E("br"), E("small", each.file.name))  # fmt: skip
-        image = E("img", src=source, alt=f"{each.truth}, taken for {each.said}", loading="lazy")
+        image = E("img", src=source, alt=f"{each.truth}, taken for {each.said}")
         made.append(E("figure", image, caption))
     return made, unread
 

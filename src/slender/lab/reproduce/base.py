@@ -99,9 +99,14 @@ def as_document(claim: Claim) -> Row:
 
 def verdict(claim: Mapping[str, Any]) -> str:
     """One line for people, of a claim as results.json has it."""
-    numbers = ", ".join(f"{name} {shown(value)}" for name, value in claim["numbers"].items())
     holds = "holds" if claim["holds"] else "DOES NOT HOLD"
-    return f"{holds}: {claim['text']}" + (f" ({numbers})" if numbers else "")
+    return f"{holds}: {claim['text']}{evidence(claim)}"
+
+
+def evidence(claim: Mapping[str, Any]) -> str:
+    """The numbers that decided, in brackets; names of numbers have commas."""
+    numbers = "; ".join(f"{name} {shown(value)}" for name, value in claim["numbers"].items())
+    return f" ({numbers})" if numbers else ""
 
 
 def shown(value: Any) -> str:

@@ -65,17 +65,18 @@ def prepare(order: Order) -> None:
     check("matplotlib", "slender reproduce")
     for name in order.data:
         locate(name, order.data_dir)
-    for each in order.experiments:
-        folder = order.out / each.name
+    folders = [order.out / each.name for each in order.experiments]
+    for folder in (order.out, *folders):
         if folder.exists() and not folder.is_dir():
             raise FileError(f"{folder}: is a file; choose another --out")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(
-                f"{folder}: cannot be created ({error.strerror}); choose another --out"
-            ) from error
-        check_writable(folder / RESULTS)
+    try:
+        order.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"{order.out}: cannot be created ({error.strerror}); choose another --out"
+        ) from error
+    for folder in folders:  # one that is not there is made with its first file
+        check_writable((folder if folder.exists() else order.out) / RESULTS)
 
 
 def carry_out(order: Order, say: Callable[[str, str], object]) -> Iterator[Done]:
@@ -128,11 +129,12 @@ def _one(order: Order, each: Experiment, sets: _Sets, say: Say) -> Done:
         "figures": [each.name + PICTURES[0]],
         "drawings": [each.name + suffix for suffix in PICTURES[1:]],  # the same, to be scaled
         "tables": [f"{name}.csv" for name in tables],
-        "warnings": list(dict.fromkeys(" ".join(str(w.message).split()) for w in said)),
+        "warnings": list(dict.fromkeys(_warning(w.message) for w in said)),
         "settings": settings,
         "versions": _versions(),
         "command": _command(order, each),
     }
+    folder.mkdir(exist_ok=True)
     for name, rows in tables.items():
         save(as_csv(rows), folder / f"{name}.csv")
     figure = each.draw(brief(tables, names))
@@ -141,6 +143,11 @@ def _one(order: Order, each: Experiment, sets: _Sets, say: Say) -> Done:
     text = as_json(document)
     save(text, folder / RESULTS)
     return Done(each.name, json.loads(text))
+
+
+def _warning(message: Warning | str) -> str:
+    """In one line, without the advice: an experiment's settings are not the user's."""
+    return " ".join(str(message).split()).partition("; give ")[0]
 
 
 def found(folder: Path, each: Experiment, settings: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -96,15 +96,15 @@ def judge_theorem2(tables: Tables) -> list[Claim]:
         can = horizon(Logistic(), its[0]["m"], gamma) if gamma > 0 else float("inf")
         claims.append(
             Claim(
-                "weak separability: one γ > 0 serves every step (of a loss that is not negative "
-                "it can, for so many steps)",
+                "weak separability: one γ > 0 serves every step (the logistic loss cannot fall "
+                "below 0, so it can serve a limited number of steps)",
                 data,
                 gamma > 0 and len(its) <= can,
                 {
                     "first γ": its[0]["gamma"],
                     "smallest": gamma,
                     "steps": len(its),
-                    "steps that it can hold for": can,
+                    "steps it can serve at most": can,
                 },
             )
         )

@@ -57,7 +57,7 @@ def judge(tables: Tables) -> list[Claim]:
             row["used_on"],
             row["own"] - row["top1"] <= LOST,
             {"top-1": row["top1"], "with its own": row["own"], "step": row["step"],
-             "rank, share": row["share"]},
+             "rank, as a share of the largest": row["share"]},
         )
         for row in tables["transfer"]
         if row["tuned_on"] != row["used_on"]

@@ -144,8 +144,9 @@ def judge_classes(tables: Tables) -> list[Claim]:
         ahead = [k for k in curve[TRACE] if curve[TRACE][k] >= curve[SVM][k]]
         claims.append(
             Claim(
-                "it is ahead in top-k for every k", data, len(ahead) == len(curve[TRACE]),
-                {"for so many k": f"{len(ahead)} of {len(curve[TRACE])}",
+                "the trace norm is ahead or level in top-k for every k", data,
+                len(ahead) == len(curve[TRACE]),
+                {"values of k": f"{len(ahead)} of {len(curve[TRACE])}",
                  f"top-{max(curve[TRACE])}, trace norm": curve[TRACE][max(curve[TRACE])],
                  "one-vs-rest": curve[SVM][max(curve[TRACE])]},
             )
