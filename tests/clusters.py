@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import dask
 import dask.array as da
@@ -73,6 +74,27 @@ class Once(Pass):
 
 
 COUNT = Once(Path(__file__), print)
+
+
+class Two(NamedTuple):
+    scale: np.ndarray
+    most: int
+
+
+@dataclass(frozen=True)
+class Misaligned(Pass):
+    """Counts arrays that a kernel would be compiled for once more."""
+
+    W: np.ndarray
+    two: Two
+    b: np.ndarray
+
+    def start(self, d, dtype):
+        return np.zeros(1)
+
+    def add(self, sums, part):
+        given = self.W, self.two.scale, self.b, part.y, part.w
+        sums += sum(not values.flags.aligned for values in given)
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,15 @@ def test_sums_of_a_pass_survive_a_journey(data):
         assert np.array_equal(mine, other)
 
 
+def test_what_a_worker_is_given_is_aligned(client, rows):
+    """Arrays of a message begin anywhere in it; kernels would be compiled for them once more."""
+    X, _ = rows
+    examples = examples_of(on_workers(X), np.zeros(N, np.int32), np.ones(N))
+    for m in range(1, 4):
+        arrays = np.ones(m, np.float32), clusters.Two(np.ones(3), m), np.ones(5)
+        assert examples.reduce(clusters.Misaligned(*arrays)) == 0
+
+
 def test_bytes_of_a_pass(client):
     """W comes to each worker once, one sum leaves it: 2 C d numbers, and little besides."""
     n, d, classes, passes = 300, 256, 64, 5

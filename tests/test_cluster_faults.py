@@ -83,6 +83,7 @@ def test_a_worker_is_lost_in_the_middle_of_a_sweep(client, data, tmp_path, impat
     """Its classes are visited again, by others, from the state before the pass: the same bits."""
     flag = tmp_path / "flag"
     X, y = clusters.chunked(data.X_train, data.y_train, 6)
+    X = on_workers(X)  # the same shards for both fits, however many workers there are by then
     model = SLNDClassifier(random_state=0, passes=3, rank=6, negatives=2.0)
     undisturbed = model.fit(X, y).coef_.copy()
     workers = clusters.pids(client)
@@ -95,6 +96,7 @@ def test_a_worker_is_lost_in_the_middle_of_a_sweep(client, data, tmp_path, impat
 @pytest.mark.slow
 def test_a_fit_goes_on_without_a_worker(client, data, impatient):
     X, y = clusters.chunked(data.X_train, data.y_train, 6)
+    X = on_workers(X)  # the same shards for both fits
     undisturbed = LogisticClassifier(10.0, random_state=0, tol=1e-5).fit(X, y)
     steps = []
 
@@ -184,6 +186,7 @@ def test_a_scheduler_is_started_again_in_the_middle_of_a_pass(processes, client,
 def test_a_fit_goes_on_with_another_scheduler(processes, client, data):
     """And with other workers, since those of a scheduler end with it."""
     X, y = clusters.chunked(data.X_train, data.y_train, 6)
+    X = on_workers(X)  # the same shards for both fits
     model = LogisticClassifier(10.0, random_state=0, tol=1e-5)
     undisturbed = clone(model).fit(X, y).coef_
     before, workers, steps = processes.scheduler, set(clusters.pids(client).values()), []

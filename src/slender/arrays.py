@@ -73,6 +73,16 @@ def contiguous(a: Array) -> Array:
     return np.ascontiguousarray(a) if is_numpy(a) else a.contiguous()
 
 
+def aligned(value: Any) -> Any:
+    """An array, or a tuple with some, from a message in which it may begin anywhere.
+
+    Kernels are compiled for arrays that begin where a number of their kind may.
+    """
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(aligned, value))
+    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
+
+
 def set_diagonal(A: Array, a: Array) -> None:
     """Replace the diagonal of A."""
     if is_numpy(A):
