@@ -11,8 +11,8 @@ AVX512   := $(shell grep -qs avx512f /proc/cpuinfo && echo OPENBLAS_CORETYPE=Sky
 SETTINGS := OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Zen $(AVX512) NUMBA_CPU_NAME=generic \
             SLENDER_NUM_THREADS=1 SLENDER_NUM_THREADS=4
 FEW      := logistic probe tracenorm_probe multinomial stochastic larank bcfw
-# Whole files in the order that tests/conftest.py puts them in.  Hundreds of processes import slender,
-# and shall find it compiled.
+# Whole files in the order that tests/conftest.py puts them in.  Hundreds of processes import slender:
+# its bytecode is written once.
 PYTEST    = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo docs test torch lint types suite fast portable portable-short avx512 bench clean

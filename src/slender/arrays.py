@@ -73,14 +73,16 @@ def contiguous(a: Array) -> Array:
     return np.ascontiguousarray(a) if is_numpy(a) else a.contiguous()
 
 
-def aligned(value: Any) -> Any:
-    """An array, or a tuple with some, from a message in which it may begin anywhere.
+def received(value: Any) -> Any:
+    """An array of a message, or a tuple with some, as kernels are compiled for it.
 
-    Kernels are compiled for arrays that begin where a number of their kind may.
+    It may begin anywhere in the message, and the message may be read-only.
     """
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(aligned, value))
-    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
+        return type(value)(*map(received, value))
+    return (
+        np.require(value, requirements=("C", "A", "W")) if isinstance(value, np.ndarray) else value
+    )
 
 
 def set_diagonal(A: Array, a: Array) -> None:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, aligned
+from ..arrays import Array, received
 from ..rows import Block, DenseRows, Rows, map_blocks, one_blas_thread, some_of
 from ..rows.cores import num_threads
 from ..rows.threads import PARTS_A_THREAD, each_part
@@ -78,7 +78,7 @@ class Pass(ABC, Generic[Sums]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """From another machine."""
-        vars(self).update({name: aligned(value) for name, value in state.items()})
+        vars(self).update({name: received(value) for name, value in state.items()})
 
     @property
     def readings(self) -> float:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import received
 from ..rows import DenseRows, Rows
 from ..rows.classwork import ClassWork
 from ..rows.threads import even_parts
@@ -81,7 +82,7 @@ def run(shard: Shard, common: tuple[Replica, NDArray[np.intp]], own: bytes) -> A
     It is done where the worker computes: on its device, if its shards are there.
     """
     replica, order = common
-    work = _unpacked(own, (*replica.lasting, _readable(order)))
+    work = _unpacked(own, (*replica.lasting, received(order)))
     device = shard.rows.device
     rows = replica.rows if device is None or work.lacks_device else replica.on(device)
     rows.each_class(work)
@@ -89,12 +90,7 @@ def run(shard: Shard, common: tuple[Replica, NDArray[np.intp]], own: bytes) -> A
 
 
 def _received(Z: NDArray[Any], lasting: Sequence[NDArray[Any]]) -> Replica:
-    return Replica(_readable(Z), [_readable(values) for values in lasting])
-
-
-def _readable(values: NDArray[Any]) -> NDArray[Any]:
-    """An array of a message, which may begin anywhere in it, as kernels are compiled for it."""
-    return np.require(values, requirements=["C", "A", "W"])
+    return Replica(received(Z), [*map(received, lasting)])
 
 
 # -- messages that leave out what their receiver has -----------------------------------------------

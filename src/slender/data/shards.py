@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import aligned, to_numpy
+from ..arrays import received, to_numpy
 from ..rows import Rows, as_rows, some_of
 from .examples import Examples, Pass, examples_of
 from .sending import sent
@@ -58,7 +58,7 @@ class Recipe(NamedTuple):
     parts: int  # the number of shards
 
     def examples(self, shard: Shard) -> Examples:
-        y, w = aligned(self.y), aligned(self.w)
+        y, w = received(self.y), received(self.w)
         examples = examples_of(shard.changed(self.changes, self.places), y, w)
         examples.first, examples.parts = self.first, self.parts
         return examples

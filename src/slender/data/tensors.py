@@ -32,7 +32,7 @@ from . import room
 from .examples import Examples, Part, Pass, Sample, Sums
 
 CHUNK_ROWS = 65536  # enough for a GPU to run at full speed
-CHUNK_BYTES = 2**28  # of a block's rows, or their output with copies of gathered rows
+CHUNK_BYTES = 2**28  # of a block's rows, or of their output and the copies of gathered rows
 CPU_CHUNK_BYTES = 2**24
 
 
@@ -256,13 +256,10 @@ class TensorRows(Rows):
 
         They have as many digits as the rows that they are computed from, in half of the memory.
         """
-        Z = (
-            self._halved(B, offset)
-            if self.store.stored in (torch.float16, torch.bfloat16)
-            else None
-        )
-        if Z is not None:
-            return TensorRows(Z, Plain(self.dtype))
+        if self.store.stored.itemsize == 2:
+            Z = self._halved(B, offset)
+            if Z is not None:
+                return TensorRows(Z, Plain(self.dtype))
         Z = self.matmat(B)
         return self.beside(Z if offset is None else Z.add_(offset))
 

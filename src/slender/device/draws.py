@@ -146,6 +146,7 @@ class TensorDraws:
         mine, rank = _numbered(group.n_positives, device)
         owner, number = _numbered(group.tries, device)
         chosen, place = _numbered(group.M, device)
+        earlier = np.cumsum(group.n_positives) - group.n_positives
         return _Table(
             positives,
             mine,
@@ -154,9 +155,7 @@ class TensorDraws:
             number=number.int(),
             N=there(group.N.astype(np.int32))[owner],
             listed=there(group.tries == group.N)[owner],
-            offset=there((np.cumsum(group.n_positives) - group.n_positives).astype(np.int32))[
-                owner
-            ],
+            offset=there(earlier.astype(np.int32))[owner],
             chosen=chosen,
             place=place + there(np.cumsum(group.tries) - group.tries)[chosen],
         )
