@@ -80,9 +80,9 @@ def received(value: Any) -> Any:
     """
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(received, value))
-    return (
-        np.require(value, requirements=("C", "A", "W")) if isinstance(value, np.ndarray) else value
-    )
+    if isinstance(value, np.ndarray):
+        return np.require(value, requirements=("C", "A", "W"))
+    return value
 
 
 def set_diagonal(A: Array, a: Array) -> None:
