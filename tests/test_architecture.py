@@ -69,6 +69,7 @@ LAZY = {
     "lab/provenance.py": {"rows.cores"},
     "device/softmax.py": {"device.softmax_kernel"},  # needs Triton
     "device/picking.py": {"device.picking_kernel"},  # likewise
+    "device/pairs.py": {"device.pairs_kernel"},  # likewise
     "device/row_sums.py": {"device.row_sums_kernel"},  # likewise
     "device/sweep.py": {"device.sweep_kernel"},  # likewise
     "solvers/stochastic.py": {"device.draws"},  # needs torch

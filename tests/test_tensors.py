@@ -163,9 +163,8 @@ def test_a_softmax_pass_is_that_of_numpy(A, arithmetic):
         one, other = getattr(true, name), to_numpy(getattr(found, name))
         small = 1e-6 * np.abs(one).max(initial=0.0)
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=small)
-    assert set(zip(found.doubts.row, found.doubts.of, strict=True)) == set(
-        zip(true.doubts.row, true.doubts.of, strict=True)
-    )
+    for mine, other in zip(found.doubts[:2], true.doubts[:2], strict=True):
+        np.testing.assert_array_equal(to_numpy(mine), other)
 
 
 @pytest.mark.parametrize("arithmetic", [None, Halves("float16", 2), Plain(np.dtype(np.float32))])

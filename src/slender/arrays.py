@@ -64,6 +64,11 @@ def zeros(shape: tuple[int, ...], a: Array, dtype: Any) -> Array:
     return namespace(a).zeros(shape, dtype=_native(a, dtype), device=a.device)
 
 
+def numbers(count: int, a: Array) -> Array:
+    """0, 1, ..., count - 1, where a is."""
+    return np.arange(count) if is_numpy(a) else namespace(a).arange(count, device=a.device)
+
+
 def copy(a: Array) -> Array:
     return a.copy() if is_numpy(a) else a.clone()
 
@@ -99,6 +104,13 @@ def largest(a: Array, count: int) -> Array:
     if is_numpy(a):
         return np.argpartition(a, len(a) - count)[len(a) - count :] if count else np.arange(0)
     return a.topk(count, sorted=False).indices
+
+
+def bincount(place: Array, weights: Array, length: int) -> Array:
+    """(length,) the sums of the weights at each place, in float64."""
+    if is_numpy(place):
+        return np.bincount(place, weights, length)
+    return zeros((length,), weights, np.float64).index_add_(0, place, weights.double())
 
 
 def inner(A: Array, B: Array) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Array, astype, is_numpy, namespace, to_numpy
+from .arrays import Array, astype, is_numpy, namespace, numbers, to_numpy
 from .data import Examples, Part, Pass
 
 TOP = 5
@@ -59,7 +59,7 @@ class MetricsPass(Pass[Counts]):
         y = part.y
         own = _own(S, y)
         # a tie goes to the first class, as argmax has it
-        earlier = _counting(S) < y[:, None]
+        earlier = numbers(S.shape[1], S) < y[:, None]
         rank = ((own < S) | ((own == S) & earlier)).sum(1)
         losses = _log_losses(S, own, self.temperature)
         if is_numpy(rank):
@@ -82,12 +82,6 @@ def _own(S: Array, y: Array) -> Array:
     if is_numpy(S):
         return S[np.arange(len(y)), y][:, None]
     return S.gather(1, y[:, None])
-
-
-def _counting(S: Array) -> Array:
-    """0, 1, ... for the columns of S, where S is."""
-    C = S.shape[1]
-    return np.arange(C) if is_numpy(S) else namespace(S).arange(C, device=S.device)
 
 
 def measure(examples: Examples, W: Array, b: Array, temperature: float = 1.0) -> dict[str, float]:

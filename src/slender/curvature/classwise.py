@@ -35,7 +35,6 @@ from ..arrays import (
     copy,
     dtype_of,
     is_numpy,
-    like,
     namespace,
     row_dots,
     set_diagonal,
@@ -160,9 +159,9 @@ class Classwise:
             diagonal = A.diagonal
             return Blocks(self, A, centres, namespace(diagonal).clip(diagonal, None, most))
         if doubtful.centres is not None:
-            sure = like(doubtful.sure, centres)[:, None]
-            centres = namespace(centres).where(sure, doubtful.centres, centres)
-        rest = like(np.maximum(doubtful.rest, REST * doubtful.a), centres, np.float64)
+            assert doubtful.sure is not None
+            centres = namespace(centres).where(doubtful.sure[:, None], doubtful.centres, centres)
+        rest = namespace(doubtful.a).maximum(doubtful.rest, REST * doubtful.a)
         return Blocks(self, A, centres, rest, gram_of(doubtful, centres, self.P))
 
     def diagonal(self, inverse: "Inverse", lam: float) -> Array:

@@ -39,13 +39,23 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ..arrays import Array, dtype_of, is_numpy, like, namespace, to_numpy, zeros
+from ..arrays import (
+    Array,
+    astype,
+    bincount,
+    dtype_of,
+    is_numpy,
+    largest,
+    namespace,
+    numbers,
+    zeros,
+)
 from ..kernels import kernel
 from ..passes.doubts import Doubts, Wanted
 from ..passes.residuals import FAST
 from ..problem import Multinomial, Point
 from ..rows.threads import each_part, matmul
-from .doubtful_tensors import BatchedCorrection, BatchedGram, batched_gram, class_sums_there
+from .doubtful_tensors import BatchedCorrection, BatchedGram, batched_gram, sums_of_pairs
 
 ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful ones are left out
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
@@ -73,18 +83,18 @@ class DoubtfulRows(NamedTuple):
     """Pairs of a row and a class, ordered by class, and the rows: doubtful ones, then means."""
 
     X: Array  # (u, d) centred
-    place: NDArray[np.intp]  # of each pair's row in X
-    starts: NDArray[np.intp]  # (C + 1,) where a class's pairs begin
-    root: NDArray[Any]  # sqrt(h) of each pair
-    rest: NDArray[np.float64]  # (C,) the curvature of all pairs that are not doubtful
-    a: NDArray[np.float64]  # (C,) of all pairs
+    place: Array  # of each pair's row in X
+    starts: Array  # (C + 1,) where a class's pairs begin
+    root: Array  # sqrt(h) of each pair
+    rest: Array  # (C,) the curvature of all pairs that are not doubtful
+    a: Array  # (C,) of all pairs
     centres: Array | None = None  # (C, d) m_c, if the means of the classes are known,
-    sure: NDArray[np.bool_] | None = None  # (C,) and whether they are reliable
+    sure: Array | None = None  # (C,) and whether they are reliable
 
     @property
-    def counts(self) -> NDArray[np.intp]:
+    def counts(self) -> Array:
         """(C,) number of pairs of each class."""
-        return np.diff(self.starts)
+        return self.starts[1:] - self.starts[:-1]
 
 
 def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> DoubtfulRows:
@@ -97,8 +107,8 @@ def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> D
     index, place = numbered(doubts.row)
     most = max(1, ROW_BYTES // (problem.rows.shape[1] * problem.rows.dtype.itemsize))
     if len(index) > most:
-        kept = np.zeros(len(index), bool)
-        kept[np.argpartition(np.bincount(place, doubts.h), -most)[-most:]] = True
+        kept = zeros((len(index),), index, np.bool_)
+        kept[largest(bincount(place, doubts.h, len(index)), most)] = True
         doubts = doubts.only(kept[place])
         index, place = numbered(doubts.row)
     a, C, found = doubts.a, len(doubts.a), problem.rows.dense(index)
@@ -107,22 +117,25 @@ def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> D
     X[: len(index)] = found
     del found
     X[: len(index)] -= problem.mean
+    xp = namespace(a)
     rows = DoubtfulRows(
         X=X,
         place=place,
-        starts=np.searchsorted(doubts.of, np.arange(C + 1)),
-        root=np.sqrt(doubts.h).astype(problem.rows.dtype),
-        rest=np.maximum(a - np.bincount(doubts.of, doubts.h, C), 0.0),
+        starts=xp.searchsorted(doubts.of, numbers(C + 1, a)),
+        root=astype(xp.sqrt(doubts.h), problem.rows.dtype),
+        rest=xp.clip(a - bincount(doubts.of, doubts.h, C), 0.0, None),
         a=a,
     )
     return rows if means is None else with_means(rows, doubts, point, means, problem.intercept)
 
 
-def numbered(row: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def numbered(row: Array) -> tuple[Array, Array]:
     """np.unique(row, return_inverse=True), whose hash table takes ten times as long."""
-    ordered = np.sort(row)
-    index = ordered[np.diff(ordered, prepend=-1) > 0]
-    return index, np.searchsorted(index, row)
+    xp = namespace(row)
+    ordered = xp.sort(row)
+    first = xp.concat([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])
+    index = ordered[first]
+    return index, xp.searchsorted(index, row)
 
 
 def with_means(
@@ -133,18 +146,19 @@ def with_means(
     They are written to the end of X, where there is room for them.
     """
     of, r, h, C = doubts.of, doubts.r, doubts.h, len(rows.a)
+    xp, tiny = namespace(rows.a), float(np.finfo(np.float32).tiny)
     u = len(rows.X) - 2 * C
-    g, o = to_numpy(point.g), to_numpy(point.own)
-    own = np.maximum(o - np.bincount(of, np.maximum(-r, 0.0), C), 0.0)
-    others = np.maximum(g + o - np.bincount(of, np.maximum(r, 0.0), C), 0.0)
-    others[others < FEW * rows.a] = 0.0  # their sum of rows would be rounding
-    tiny = float(np.finfo(np.float32).tiny)
-    share = rows.rest / np.maximum(own + others, tiny)  # h / |ρ|
-    known = np.bincount(of, h, C) + share * (own + others)
+    g, o = point.g, point.own
+    own = xp.clip(o - bincount(of, xp.clip(-r, 0.0, None), C), 0.0, None)
+    others = xp.clip(g + o - bincount(of, xp.clip(r, 0.0, None), C), 0.0, None)
+    # where there is little, their sum of rows would be rounding
+    others = xp.where(others >= FEW * rows.a, others, 0.0)
+    share = rows.rest / xp.clip(own + others, tiny, None)  # h / |ρ|
+    known = bincount(of, h, C) + share * (own + others)
     sure = (share > SHARE) | (rows.rest <= FEW * rows.a)
 
-    def each(v: NDArray[np.float64]) -> Array:
-        return like(v, means, dtype_of(means))[:, None]
+    def each(v: Array) -> Array:
+        return astype(v, dtype_of(means))[:, None]
 
     rows.X[u : u + C] = means
     theirs = rows.X[u + C :]
@@ -152,30 +166,32 @@ def with_means(
     theirs -= float(point.lam) * point.theta[:, :-1]  # Σ ρ x of all pairs
     theirs -= class_sums(rows, r)
     theirs += each(own) * means
-    theirs *= each((others > 0.0) / np.maximum(others, tiny))
+    theirs *= each(astype(others > 0.0, np.float64) / xp.clip(others, tiny, None))
     centres = class_sums(rows, h)
     centres += each(share * own) * means
     centres += each(share * others) * theirs
-    centres *= each(float(centred) / np.maximum(known, tiny))
-    share = np.where(sure, share, 0.0)
-    place = np.concatenate([rows.place, u + np.arange(2 * C)])
-    root = np.concatenate([rows.root, np.sqrt(share * own), np.sqrt(share * others)])
-    order = np.argsort(np.concatenate([of, np.arange(C), np.arange(C)]), kind="stable")
+    centres *= each(float(centred) / xp.clip(known, tiny, None))
+    share = xp.where(sure, share, 0.0)
+    classes = numbers(C, of)
+    place = xp.concat([rows.place, u + numbers(2 * C, of)])
+    roots = (astype(xp.sqrt(share * part), dtype_of(rows.root)) for part in (own, others))
+    order = xp.argsort(xp.concat([of, classes, classes]), stable=True)
     return rows._replace(
         place=place[order],
-        starts=rows.starts + 2 * np.arange(C + 1),
-        root=root[order].astype(rows.root.dtype),
+        starts=rows.starts + 2 * numbers(C + 1, of),
+        root=xp.concat([rows.root, *roots])[order],
         centres=centres,
         sure=sure,
     )
 
 
-def class_sums(rows: DoubtfulRows, values: NDArray[np.float64]) -> Array:
+def class_sums(rows: DoubtfulRows, values: Array) -> Array:
     """(C, d) Σ values x over the pairs of each class."""
-    X, C = rows.X, len(rows.a)
+    X = rows.X
     if is_numpy(X):
-        return csr_array((values.astype(X.dtype), rows.place, rows.starts), (C, len(X))) @ X
-    return class_sums_there(X, rows.place, np.repeat(np.arange(C), rows.counts), values, C)
+        shape = len(rows.a), len(X)
+        return csr_array((values.astype(X.dtype), rows.place, rows.starts), shape) @ X
+    return sums_of_pairs(X, rows.place, rows.starts, values)
 
 
 def without_crowds(doubts: Doubts) -> Doubts:
@@ -185,13 +201,15 @@ def without_crowds(doubts: Doubts) -> Doubts:
     too large.  They would cost the cube of their number, and the shared covariance describes such a
     large number well.
     """
-    of, C = doubts.of, len(doubts.a)
+    of, C, xp = doubts.of, len(doubts.a), namespace(doubts.of)
     most = CROWD * (1 + len(of) // C)
-    if np.bincount(of, minlength=C).max() <= most:
+    first = xp.searchsorted(of, of)  # where the class of each pair begins
+    number = numbers(len(of), of) - first
+    if not len(of) or int(number.max()) < most:
         return doubts
-    order = np.lexsort((-doubts.h, of))
-    first = np.searchsorted(of, of)  # where the class of each pair begins
-    return doubts.only(np.sort(order[np.arange(len(of)) - first < most]))
+    by_h = xp.argsort(-doubts.h, stable=True)
+    order = by_h[xp.argsort(of[by_h], stable=True)]
+    return doubts.only(xp.sort(order[number < most]))
 
 
 class Gram(NamedTuple):

@@ -1,17 +1,20 @@
 """The matrices of doubtful rows on a device (doubtful.py has the formulas).
 
-Classes have different numbers of doubtful rows.  Those with about as many form a batch, in which
-missing rows count with sqrt(h) = 0: they change nothing, since I + U B⁻¹ Uᵀ then has a row of the
-identity there.
+Pairs of a row and a class are numbered; number k, beyond the last one, is no pair and has
+sqrt(h) = 0.  Classes have different numbers of pairs.  Those with about as many form a batch, in
+which number k fills the missing places: it changes nothing, since I + U B⁻¹ Uᵀ then has a row of
+the identity there.  Only these small matrices are batched.  U itself, much larger, is never stored:
+its products with vectors read the rows of X.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array, dtype_of, like
+from ..arrays import Array, astype, bincount, dtype_of, like, numbers, to_numpy
+from ..device import pairs
 
-BATCH_BYTES = 2**26  # of the rows of a batch of classes
+BATCH_BYTES = 2**26  # of the rows that a batch of classes, or a part of one, reads at a time
 STEPS = 2  # sizes of batches from K to 2K: more waste less memory, and take more launches
 
 
@@ -19,8 +22,7 @@ class Batch(NamedTuple):
     """Some classes with about as many doubtful rows, K at most."""
 
     classes: Array  # (b,)
-    place: Array  # (b, K) of each pair's row in X
-    root: Array  # (b, K) sqrt(h); 0 where there is no pair
+    pair: Array  # (b, K) numbers of their pairs; k where there is none
     UU: Array  # (b, K, K)
 
 
@@ -29,39 +31,55 @@ class BatchedGram(NamedTuple):
 
     X: Array  # (u, d)
     centres: Array  # (C, d)
-    Z: Array  # (u, k) the rows in the basis P,
-    within: Array  # (C, k) and the centres
+    Z: Array  # (u, kept) the rows in the basis P,
+    within: Array  # (C, kept) and the centres
+    starts: Array  # (C + 1,) where a class's pairs begin
+    of: Array  # (k,) the class of each pair,
+    place: Array  # (k + 1,) its row in X
+    root: Array  # (k + 1,) and sqrt(h)
     batches: list[Batch]
 
 
 def batched_gram(rows: Any, centres: Array, P: Array) -> BatchedGram:
-    X, counts = rows.X, rows.counts
-    batches: list[Batch] = []
+    import torch  # noqa: PLC0415
+
+    X, C, k = rows.X, len(rows.a), len(rows.place)
+    counts = to_numpy(rows.counts)
+    of = torch.repeat_interleave(numbers(C, X), rows.counts, output_size=k)
+    place = torch.cat([rows.place, rows.place.new_zeros(1)])
+    root = torch.cat([rows.root, rows.root.new_zeros(1)])
+    gram = BatchedGram(X, centres, X @ P, centres @ P, rows.starts, of, place, root, [])
     steps = np.ceil(STEPS * np.log2(np.maximum(counts, 1))) / STEPS
     size = np.ceil(2.0**steps).astype(np.int64)
     for K in np.unique(size[counts > 0]).tolist():
         alike = np.flatnonzero((size == K) & (counts > 0))
-        most = max(1, BATCH_BYTES // (K * X.shape[1] * X.element_size()))
+        most = classes_at_once(K, gram.Z)
         groups = (alike[lo : lo + most] for lo in range(0, len(alike), most))
-        batches.extend(_batch(rows, group, K, centres) for group in groups)
-    return BatchedGram(X, centres, X @ P, centres @ P, batches)
+        gram.batches.extend(_batch(gram, group, K, k) for group in groups)
+    return gram
 
 
-def _batch(rows: Any, classes: Any, K: int, centres: Array) -> Batch:
-    X, dtype = rows.X, dtype_of(rows.X)
-    pair = rows.starts[classes][:, None] + np.arange(K)
-    there = np.arange(K) < rows.counts[classes][:, None]
-    pair = np.where(there, pair, 0)
-    place = like(rows.place[pair], X, np.int64)
-    root = like(np.where(there, rows.root[pair], 0.0), X, dtype)
-    which = like(classes, X, np.int64)
-    U = seen_from(X, place, centres[which], root)
-    return Batch(which, place, root, U @ U.mT)
+def classes_at_once(K: int, X: Array) -> int:
+    """How many classes with K rows of X each may be read together."""
+    return max(1, int(BATCH_BYTES // (K * X.shape[1] * X.element_size())))
 
 
-def seen_from(X: Array, place: Array, centre: Array, root: Array) -> Array:
-    """(b, K, d) the rows sqrt(h) (x - m_c) of each class."""
-    return (X[place] - centre[:, None]) * root[..., None]
+def _batch(gram: BatchedGram, classes: Any, K: int, k: int) -> Batch:
+    which = like(classes, gram.X, np.int64)
+    pair = gram.starts[which][:, None] + numbers(K, gram.X)
+    pair = pair.where(pair < gram.starts[which + 1][:, None], k)
+    UU = gram.X.new_empty((len(classes), K, K))
+    most = classes_at_once(K, gram.X)
+    for lo in range(0, len(classes), most):
+        some = slice(lo, lo + most)
+        U = seen_from(gram, gram.X, pair[some], gram.centres[which[some]])
+        UU[some] = U @ U.mT
+    return Batch(which, pair, UU)
+
+
+def seen_from(gram: BatchedGram, X: Array, pair: Array, centre: Array) -> Array:
+    """(b, K, d) the rows sqrt(h) (x - m_c) of each class, for rows X of any kind."""
+    return (X[gram.place[pair]] - centre[:, None]) * gram.root[pair][..., None]
 
 
 class BatchedCorrection:
@@ -69,41 +87,51 @@ class BatchedCorrection:
 
     def __init__(self, gram: BatchedGram, inside: Array, outside: Array) -> None:
         self.gram = gram
-        self.factors: list[Array] = []
-        self.good: list[Array] = []
+        self.inverses: list[Array] = []  # of the L of each batch
         for batch in gram.batches:
             c = batch.classes
-            Y = seen_from(gram.Z, batch.place, gram.within[c], batch.root)
+            Y = seen_from(gram, gram.Z, batch.pair, gram.within[c])
             M = batch.UU * outside[c][:, :, None]
-            M = M + (Y * (inside[c] - outside[c])[:, None]) @ Y.mT
+            M += (Y * (inside[c] - outside[c])[:, None]) @ Y.mT
+            del Y
             M.diagonal(dim1=1, dim2=2).add_(1.0)
-            L, failed = _cholesky(M)
-            self.factors.append(L)
-            self.good.append(failed == 0)  # rounding may break one: its class has no correction
+            self.inverses.append(inverse_factor(M))
 
     def pull(self, V: Array) -> Array:
         """Uᵀ (I + U B⁻¹ Uᵀ)⁻¹ U V for V = B⁻¹ G, (C, d)."""
-        gram, out = self.gram, V.new_zeros(V.shape)
-        for batch, L, good in zip(gram.batches, self.factors, self.good, strict=True):
-            c = batch.classes
-            U = seen_from(gram.X, batch.place, gram.centres[c], batch.root)
-            u = (U @ V[c][:, :, None]).cholesky_solve(L)
-            out[c] = (U.mT @ u)[:, :, 0].masked_fill(~good[:, None], 0.0)
-        return out
+        gram = self.gram
+        root, of, place = gram.root[:-1], gram.of, gram.place[:-1]
+        at_centre = (V * gram.centres).sum(1)
+        t = V.new_zeros(len(gram.root))
+        t[:-1] = root * (pairs.dots(gram.X, place, V, of) - at_centre[of])
+        u = t.clone()
+        for batch, inverse in zip(gram.batches, self.inverses, strict=True):
+            mine = inverse @ t[batch.pair][:, :, None]
+            u[batch.pair] = (inverse.mT @ mine)[:, :, 0]
+        u = root * u[:-1]
+        shift = astype(bincount(of, u, len(V)), dtype_of(u))
+        return sums_of_pairs(gram.X, place, gram.starts, u) - shift[:, None] * gram.centres
 
 
-def _cholesky(M: Array) -> tuple[Array, Array]:
+def inverse_factor(M: Array) -> Array:
+    """L⁻¹ of each M = L Lᵀ; zero, so that its class has no correction, if rounding breaks one.
+
+    It multiplies as stably as L solves, and in one launch.
+    """
     import torch  # noqa: PLC0415
 
     L, failed = torch.linalg.cholesky_ex(M)
-    return L, failed
+    eye = torch.eye(M.shape[1], dtype=M.dtype, device=M.device).expand_as(M)
+    inverse = torch.linalg.solve_triangular(L, eye, upper=False)
+    good = (failed == 0)[:, None, None] & inverse.isfinite().all(-1, keepdim=True).all(1, True)
+    return inverse.where(good, 0.0)
 
 
-def class_sums_there(X: Array, place: Any, of: Any, values: Any, C: int) -> Array:
-    """(C, d) Σ values x over the pairs (row, class)."""
+def sums_of_pairs(X: Array, place: Array, starts: Array, values: Array) -> Array:
+    """(C, d) Σ values x over the pairs of each class, always in the same order."""
     import torch  # noqa: PLC0415
 
-    where = like(np.stack([of, place]), X, np.int64)
-    values = like(values, X, dtype_of(X))
-    with torch.sparse.check_sparse_tensor_invariants(enable=False):  # torch warns if nobody says so
-        return torch.sparse_coo_tensor(where, values, (C, len(X))) @ X
+    weights = values.to(X.dtype)
+    return torch.nn.functional.embedding_bag(
+        place, X, starts, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )

@@ -269,6 +269,10 @@ class Examples:
         w *= self.w.sum() / w.sum()
         return Sample(self.rows.dense(index), self.y[index], w, index)
 
+    def weights(self, index: Array) -> Array:
+        """The weights of the rows `index`, which is an array where the rows are."""
+        return self.w[index]
+
     def subset(self, index: NDArray[np.intp]) -> "Examples":
         """Some of the examples, without a copy of their rows."""
         return examples_of(some_of(self.rows, index), self.y[index], self.w[index])

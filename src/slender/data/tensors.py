@@ -154,9 +154,11 @@ class TensorRows(Rows):
             return self._block(self.store.block(lo, hi))
         return self._block(self.store.gather(self.index[lo:hi]))
 
-    def gather(self, index: NDArray[np.intp]) -> TensorBlock:
-        index = np.asarray(index)
-        return self._block(self.store.gather(index if self.index is None else self.index[index]))
+    def gather(self, index: Any) -> TensorBlock:
+        """The rows `index`: an array, or a tensor on the device."""
+        here, places = not self.store.resident, self._places()
+        index = to_numpy(index) if here else torch.as_tensor(index, device=self.device)
+        return self._block(self.store.gather(index if places is None else places[index]))
 
     def chunks(self, out_bytes: int = 0) -> Iterator[tuple[int, int, TensorBlock]]:
         """(lo, hi, block) for all rows; `out_bytes` is the size of the output per row."""
@@ -343,6 +345,9 @@ class TensorExamples(Examples):
         there.finish(sums)
         return _home(sums) if visiting else sums
 
+    def weights(self, index: Any) -> Any:
+        return self.there["w"][index]
+
     def _measured(self) -> int:
         """A row of the chunk on which sums are measured: the first that has something to add."""
         if "measured" not in self.there:
@@ -370,9 +375,8 @@ class TensorExamples(Examples):
     def widened(self) -> "TensorExamples":
         rows = self.rows.widened()
         columns = self.columns if rows.dtype == self.rows.dtype else {}
-        return TensorExamples(
-            rows, self.y, self.w, columns, self.read, there=self.there, probes=self.probes
-        )
+        given = rows, self.y, self.w, columns, self.read
+        return TensorExamples(*given, there=self.there, probes=self.probes)
 
     def sample(self, m: int, rng: np.random.Generator) -> Sample:
         X, y, w, row = super().sample(m, rng)

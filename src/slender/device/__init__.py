@@ -3,6 +3,7 @@
     softmax_residuals    residuals, losses and doubts of a chunk of scores (softmax.py)
     pick                 the pairs of a row and a class with the largest curvature (picking.py)
     moments, add_by_class    sums of rows, and of the rows of each class (row_sums.py)
+    dots                 products of single pairs of rows (pairs.py)
     sweep_classes        a pass of SLND, each class visiting one example after the other (sweep.py)
 
 margins.py has the margin losses on tensors, draws.py the random visits of a pass, summing.py the

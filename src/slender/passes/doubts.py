@@ -14,23 +14,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import Array, astype, namespace
 from ..kernels import kernel
 from .residuals import FAST, TINY
 
+ROW_BITS = 40  # of the number of a pair; the class is in the bits above those of the row
 MORE = 4  # a part of the rows keeps up to this many times its share of the pairs: some have more
 
 
 class Doubts(NamedTuple):
-    """Pairs (row, class), ordered by class; `a` is the curvature of all pairs, kept or not."""
+    """Pairs (row, class), ordered by class; `a` is the curvature of all pairs, kept or not.
 
-    row: NDArray[np.intp]
-    of: NDArray[np.intp]  # the class
-    r: NDArray[np.float64]  # w (p - e_y): negative for a row of the class itself
-    h: NDArray[np.float64]
-    a: NDArray[np.float64]  # (C,) Σ_i h_ic
+    The arrays are where the rows are: a GPU would wait for this machine to sort so many pairs.
+    """
 
-    def only(self, kept: NDArray[Any]) -> "Doubts":
+    row: Array  # int64
+    of: Array  # int64: the class
+    r: Array  # float64: w (p - e_y), negative for a row of the class itself
+    h: Array  # float64
+    a: Array  # (C,) float64: Σ_i h_ic
+
+    def only(self, kept: Array) -> "Doubts":
         """Some of the pairs."""
         return Doubts(self.row[kept], self.of[kept], self.r[kept], self.h[kept], self.a)
 
@@ -122,13 +126,13 @@ class Collector:
         self.filled, self.least = most, float(self.found.score[:most].min())
 
 
-def in_order(row: Any, of: Any, r: Any, h: Any, a: NDArray[np.float64]) -> Doubts:
+def in_order(row: Array, of: Array, r: Array, h: Array, a: Array) -> Doubts:
     """Pairs, ordered by class and row."""
-    wide = np.float64
+    row, of = astype(row, np.int64), astype(of, np.int64)
     # one key instead of two, which takes half the time
-    order = np.argsort(of.astype(np.int64) * (1 + int(row.max(initial=0))) + row)
-    return Doubts(row[order].astype(np.intp), of[order].astype(np.intp),
-                  r[order].astype(wide), h[order].astype(wide), a)  # fmt: skip
+    order = namespace(row).argsort((of << ROW_BITS) + row, stable=False)
+    wide = np.float64
+    return Doubts(row[order], of[order], astype(r[order], wide), astype(h[order], wide), a)
 
 
 @kernel(fastmath=FAST)

@@ -154,9 +154,9 @@ class TensorCollector:
         return home
 
     def doubts(self) -> Doubts:
-        """The pairs found, in order, on the host: there are few."""
+        """The pairs found, in order."""
         assert self.found is not None
-        score, place, r, h = (to_numpy(each) for each in self.found)
-        positive = score > 0
-        row, of = np.divmod(place[positive], len(self.a))
-        return in_order(row, of, r[positive], h[positive], to_numpy(self.a))
+        kept = (self.found.score > 0).nonzero()[:, 0]
+        _, place, r, h = (each[kept] for each in self.found)
+        C = len(self.a)
+        return in_order(place // C, place % C, r, h, self.a)

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import astype, like
@@ -113,8 +112,8 @@ class Store(Protocol):
     def block(self, lo: int, hi: int) -> Tensor:
         """Rows lo..hi on the device."""
 
-    def gather(self, index: NDArray[np.intp]) -> Tensor:
-        """The rows `index` on the device."""
+    def gather(self, index: Any) -> Tensor:
+        """The rows `index` on the device; a tensor if the rows are `resident`."""
 
     def chunks(self, index: Any, step: int) -> Iterator[tuple[int, int, Tensor]]:
         """All rows, or the rows `index`, so many at a time; a tensor if the rows are `resident`."""
@@ -135,8 +134,8 @@ class Resident:
     def block(self, lo: int, hi: int) -> Tensor:
         return self.X[lo:hi]
 
-    def gather(self, index: NDArray[np.intp]) -> Tensor:
-        return self.X[torch.as_tensor(np.asarray(index), device=self.device)]
+    def gather(self, index: Any) -> Tensor:
+        return self.X[torch.as_tensor(index, device=self.device)]
 
     def chunks(self, index: Any, step: int) -> Iterator[tuple[int, int, Tensor]]:
         n = self.shape[0] if index is None else len(index)

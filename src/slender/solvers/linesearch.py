@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, astype, dtype_of, is_numpy, like, namespace, to_numpy, zeros
+from ..arrays import Array, astype, bincount, dtype_of, is_numpy, like, namespace, zeros
 from ..curvature.doubtful import numbered
 from ..kernels import kernel
 from ..passes.exponential import exp
@@ -75,8 +75,8 @@ class LineSample:
 
     def __init__(self, X: Array, w: Array, row: NDArray[np.intp]) -> None:
         self.X, self.w = X, w  # (m, d), (m,)
-        self.row = row  # the m rows that were drawn first, and their weights
-        self.drawn = to_numpy(w).astype(np.float64)
+        self.row = like(row, X, np.int64)  # the m rows that were drawn first, and their weights
+        self.drawn = astype(w, np.float64)
 
     def astype(self, dtype: Any) -> "LineSample":
         """The same rows in another dtype; their scores must be computed again by `move_to`."""
@@ -87,23 +87,25 @@ class LineSample:
     def focus(self, problem: Multinomial, point: Point, rng: np.random.Generator) -> None:
         """Replace some of the rows that were drawn first by rows that are doubtful at a point."""
         assert point.doubts is not None
-        m, w, doubts = len(self.row), problem.w, point.doubts
+        m, doubts, xp = len(self.row), point.doubts, namespace(self.X)
         row, place = numbered(doubts.row)
-        h = np.bincount(place, doubts.h)
-        share = min(h.sum() / max(doubts.a.sum(), TINY), DOUBTFUL)
+        h = bincount(place, doubts.h, len(row))
+        share = min(float(h.sum()) / max(float(doubts.a.sum()), TINY), DOUBTFUL)
         if m == problem.examples.n_active or share * m < 1.0:
             return  # the sample has all rows, or would have no doubtful one
         chance = chances(h, int(share * m))
         doubtful = systematic(chance, rng)
-        others = np.flatnonzero(~np.isin(self.row, row))
-        others = others[systematic(np.full(len(others), 1.0 - len(doubtful) / m), rng)]
+        others = xp.nonzero(~xp.isin(self.row, row))[0]
+        kept = zeros((len(others),), h, np.float64) + (1.0 - len(doubtful) / m)
+        others = others[systematic(kept, rng)]
+        weight = problem.examples.weights(row)
+        left = max(0.0, float(self.drawn.sum() - weight.sum()))
         drawn = self.drawn[others]
-        left = max(0.0, self.drawn.sum() - w[row].sum())
-        drawn *= left / max(drawn.sum(), TINY)
-        chosen = np.concatenate([self.row[others], row[doubtful]])
+        drawn = drawn * (left / max(float(drawn.sum()), TINY))
+        chosen = xp.concat([self.row[others], row[doubtful]])
         self.X = problem.rows.dense(chosen) - problem.mean
-        weights = np.concatenate([drawn, w[row[doubtful]] / chance[doubtful]])
-        self.w = like(weights, self.X, dtype_of(self.X))
+        weights = xp.concat([drawn, weight[doubtful] / chance[doubtful]])
+        self.w = astype(weights, dtype_of(self.X))
         self.move_to(point.theta)
 
     def move_to(self, theta: Array) -> None:
@@ -151,22 +153,24 @@ class LineSample:
         return float(t)
 
 
-def chances(h: NDArray[Any], m: int) -> NDArray[np.float64]:
+def chances(h: Array, m: int) -> Array:
     """In proportion to h, up to certainty, with sum m, or as close to it as h allows."""
-    chance = np.zeros(len(h))
-    sure = np.zeros(len(h), np.bool_)
+    xp, free = namespace(h), h >= 0.0
     while True:
-        rest = np.where(sure, 0.0, h)
-        chance = np.where(sure, 1.0, rest * ((m - sure.sum()) / max(rest.sum(), TINY)))
-        if not (chance > 1.0).any():
+        rest = xp.where(free, h, 0.0)
+        left = m - (len(h) - int(free.sum()))
+        chance = xp.where(free, rest * (left / max(float(rest.sum()), TINY)), 1.0)
+        if not bool((chance > 1.0).any()):
             return chance
-        sure |= chance >= 1.0
+        free &= chance < 1.0
 
 
-def systematic(chance: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+def systematic(chance: Array, rng: np.random.Generator) -> Array:
     """Places drawn with these chances: where a comb of unit steps meets their running sum."""
-    ends = np.floor(np.cumsum(chance) + rng.random())
-    return np.flatnonzero(np.diff(ends, prepend=0.0) > 0.0)
+    xp = namespace(chance)
+    ends = xp.floor(xp.cumulative_sum(chance) + rng.random())
+    before = xp.concat([0.0 * ends[:1], ends[:-1]])
+    return xp.nonzero(ends > before)[0]
 
 
 class ContenderSample(LineSample):
