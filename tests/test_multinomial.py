@@ -315,7 +315,7 @@ def test_two_loops_are_bfgs():
     g = rng.standard_normal((2, 3))
     np.testing.assert_allclose(pairs.direction(g, Inverse()).ravel(), -B @ g.ravel(), rtol=1e-10)
     pairs.change_lam(0.5)  # the last column is the intercept's and has no penalty
-    s, y, _ = pairs.kept[0]
+    s, y, *_ = pairs.kept[0]
     np.testing.assert_allclose(y[:, -1], (H @ s.ravel()).reshape(2, 3)[:, -1])
     want = (H @ s.ravel()).reshape(2, 3)[:, :-1] + 0.5 * s[:, :-1]
     np.testing.assert_allclose(y[:, :-1], want)

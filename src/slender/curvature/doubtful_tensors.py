@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array, astype, bincount, dtype_of, like, numbers, to_numpy
 from ..device import pairs
+from ..device.factors import inverse_factor
 
 BATCH_BYTES = 2**26  # of the rows that a batch of classes, or a part of one, reads at a time
 STEPS = 2  # sizes of batches from K to 2K: more waste less memory, and take more launches
@@ -83,7 +84,7 @@ def seen_from(gram: BatchedGram, X: Array, pair: Array, centre: Array) -> Array:
 
 
 class BatchedCorrection:
-    """I + U B⁻¹ Uᵀ = L Lᵀ, class by class."""
+    """I + U B⁻¹ Uᵀ = L Lᵀ, class by class; a class whose factor rounding breaks does without."""
 
     def __init__(self, gram: BatchedGram, inside: Array, outside: Array) -> None:
         self.gram = gram
@@ -111,20 +112,6 @@ class BatchedCorrection:
         u = root * u[:-1]
         shift = astype(bincount(of, u, len(V)), dtype_of(u))
         return sums_of_pairs(gram.X, place, gram.starts, u) - shift[:, None] * gram.centres
-
-
-def inverse_factor(M: Array) -> Array:
-    """L⁻¹ of each M = L Lᵀ; zero, so that its class has no correction, if rounding breaks one.
-
-    It multiplies as stably as L solves, and in one launch.
-    """
-    import torch  # noqa: PLC0415
-
-    L, failed = torch.linalg.cholesky_ex(M)
-    eye = torch.eye(M.shape[1], dtype=M.dtype, device=M.device).expand_as(M)
-    inverse = torch.linalg.solve_triangular(L, eye, upper=False)
-    good = (failed == 0)[:, None, None] & inverse.isfinite().all(-1, keepdim=True).all(1, True)
-    return inverse.where(good, 0.0)
 
 
 def sums_of_pairs(X: Array, place: Array, starts: Array, values: Array) -> Array:

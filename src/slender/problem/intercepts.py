@@ -19,6 +19,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from ..arrays import Array, astype, copy, dtype_of, is_numpy, namespace, set_diagonal
+from ..device.factors import inverse_factor
 
 DENSE = 256  # classes up to which A is formed: n C² more multiply-adds in a pass
 EXACT = 1e-9  # relative to g: a solution with a residual this small counts as exact
@@ -39,7 +40,7 @@ class ClassCurvature(Protocol):
 
     @property
     def factor(self) -> Array | None:
-        """The lower factor of A, as exact as that, if it has one."""
+        """The inverse of the lower factor of A, as exact as that, if it has one."""
 
     @property
     def diagonal(self) -> Vector:
@@ -83,17 +84,15 @@ class ClassSample:
 
     @cached_property
     def factor(self) -> Array | None:
-        """L Lᵀ = A + a multiple of 1 1ᵀ, on a device that factors a small matrix at once."""
+        """Of A + a multiple of 1 1ᵀ, on a device that factors a small matrix at once."""
         if is_numpy(self.P) or len(self.mass) > FACTORED:
             return None
-        import torch  # noqa: PLC0415
-
         A = -astype(self.P.T @ (self.P * self.w[:, None]), np.float64)
         diagonal = self.diagonal.clamp_min(NULL * self.diagonal.amax())
         A += diagonal.mean()
         set_diagonal(A, diagonal * (1.0 + RIDGE) + diagonal.mean())
-        L, failed = torch.linalg.cholesky_ex(A)
-        return None if bool(failed) else L
+        inverse = inverse_factor(A)
+        return inverse if bool(inverse.any()) else None
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
     free = astype(inverse > 0.0, np.float64)
     g = (g - g.mean()) * free
     if tol >= A.tol and A.factor is not None:
-        x = (g[:, None].cholesky_solve(A.factor))[:, 0] * free
+        x = (A.factor @ g) @ A.factor * free
     else:
         x = conjugate_gradients(lambda v: (A @ v) * free, g, inverse, tol, most or len(g))
     return x - x.mean()

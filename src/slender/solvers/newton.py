@@ -58,7 +58,7 @@ from .quasinewton import (
     narrow,
     residuals_of,
 )
-from .secant_pairs import SecantPairs
+from .secant_pairs import Pair, SecantPairs
 
 # Pairs that are kept.  Each takes twice the memory of the weights, so that there are fewer of LARGE
 # weights (bytes).  That costs passes: 59 instead of 53 on CIFAR-100 embeddings at C = 0.1.
@@ -96,6 +96,7 @@ class Newton(Solver[NewtonState]):
         LineSample,
         ContenderSample,
         SecantPairs,
+        Pair,
         Classwise,
         Blocks,
         Inverse,
@@ -180,15 +181,17 @@ class Newton(Solver[NewtonState]):
         """Has the fit made too few steps for rounding to be the cause of slow progress?"""
         return state.steps <= (MANY if DenseNewton.suits(self.problem) else PATIENCE)
 
-    def widen(self, state: NewtonState, better: bool = False) -> None:
+    def widen(self, state: NewtonState, better: bool = False, goal: float = np.inf) -> None:
         """Continue in a finer arithmetic, from the same theta or with better intercepts: one pass.
 
-        That is float64, except that halves have more pieces first.  A second pass is needed if
-        those intercepts raise the objective.
+        That is float64, except that halves have more pieces first, if their rounding allows a proof
+        of `goal`.  A second pass is needed if those intercepts raise the objective.
         """
         before = state.here
         theta = self._newton_intercepts(state) if better else before.theta
         state.wide += 1
+        while narrow(self.at_work(state)) and blurred(self.at_work(state), before) > goal:
+            state.wide += 1
         problem = self.at_work(state)
         dtype = problem.rows.dtype
         if dtype != state.pairs.dtype:
@@ -246,7 +249,7 @@ class Newton(Solver[NewtonState]):
             if hopeful(state.here) > goal:
                 return False
             if narrow(self.at_work(state)) and blurred(self.at_work(state), state.here) > goal:
-                self.widen(state, better=state.here.A is not None)
+                self.widen(state, better=state.here.A is not None, goal=goal)
             if state.here.A is not None or not self.problem.intercept:
                 exact = self.prove(state)
                 if state.gap <= goal:

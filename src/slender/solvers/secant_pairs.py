@@ -1,6 +1,6 @@
 """The memory of L-BFGS: the last steps, and the changes of the gradient that they caused."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,20 +12,28 @@ def alike(a: float, b: float, factor: float) -> bool:
     return max(a, b) <= factor * min(a, b)
 
 
+class Pair(NamedTuple):
+    """A step s, the change y of the gradient, and <s, y>: on a device a tensor of no dimension."""
+
+    s: Array
+    y: Array
+    sy: Any
+    doubt: float  # of the point that the step led to
+
+
 class SecantPairs:
-    """Steps s, changes of the gradient y, and the doubt of the points that they led to."""
+    """The last pairs, at one lam."""
 
     def __init__(self, memory: int, dtype: Any) -> None:
         self.memory, self.dtype = memory, dtype
-        self.kept: list[tuple[Array, Array, float]] = []  # the last `memory`
+        self.kept: list[Pair] = []  # the last `memory`
         self.lam = 0.0
 
     def copy(self) -> "SecantPairs":
         other = SecantPairs(self.memory, self.dtype)
         other.lam = self.lam
-        other.kept.extend(
-            (s, copy(y), doubt) for s, y, doubt in self.kept
-        )  # change_lam writes into y
+        # change_lam writes into y
+        other.kept.extend(pair._replace(y=copy(pair.y)) for pair in self.kept)
         return other
 
     def clear(self) -> None:
@@ -33,30 +41,33 @@ class SecantPairs:
 
     def forget(self, doubt: float, factor: float) -> None:
         """Drop the pairs from points whose doubt differs from this one by more than a factor."""
-        self.kept = [pair for pair in self.kept if alike(pair[2], doubt, factor)]
+        self.kept = [pair for pair in self.kept if alike(pair.doubt, doubt, factor)]
 
     def change_lam(self, lam: float) -> None:
         """Convert every y to another lam: y - lam s, the data's part of it, does not change."""
-        for s, y, _ in self.kept:
+        if lam == self.lam:
+            return
+        for s, y, _, _ in self.kept:
             y[:, :-1] += float(lam - self.lam) * s[:, :-1]
+        self.kept = [pair._replace(sy=inner(pair.s, pair.y)) for pair in self.kept]
         self.lam = lam
 
     def add(self, s: Array, y: Array, lam: float, doubt: float) -> None:
-        self.lam = lam
+        self.lam, sy = lam, inner(s, y)
         size = np.sqrt(dot(s, s) * dot(y, y))
-        if dot(s, y) > np.finfo(self.dtype).eps * size:  # else it shows no curvature
-            self.kept = [*self.kept, (s, y, doubt)][-self.memory :]
+        if float(sy) > np.finfo(self.dtype).eps * size:  # else it shows no curvature
+            self.kept = [*self.kept, Pair(s, y, sy, doubt)][-self.memory :]
 
     def direction(self, gradient: Array, H0: Any) -> Array:
         """-H ∇P, by the two loops of L-BFGS."""
         q = -gradient
         alphas = []
-        for s, y, _ in reversed(self.kept):
-            alpha = inner(s, q) / inner(s, y)
+        for s, y, sy, _ in reversed(self.kept):
+            alpha = inner(s, q) / sy
             alphas.append(alpha)
             add_scaled(-alpha, y, q)
         q = H0 @ q
-        for (s, y, _), alpha in zip(self.kept, reversed(alphas), strict=True):
-            beta = inner(y, q) / inner(s, y)
+        for (s, y, sy, _), alpha in zip(self.kept, reversed(alphas), strict=True):
+            beta = inner(y, q) / sy
             add_scaled(alpha - beta, s, q)
         return q
