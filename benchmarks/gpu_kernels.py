@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import typer
 
-from slender.device import picking, row_sums, softmax, sweep
+from slender.device import line, pairs, picking, ranks, row_sums, softmax, sweep
 from slender.losses import CalibratedHinge, Logistic, MarginLoss, Squared
 from slender.solvers.sweep import Iterate, Lengths
 
@@ -35,15 +35,23 @@ class Size(NamedTuple):
     scores: int  # at most
     classes: tuple[int, ...]
     sums: tuple[int, int, int]  # rows, their numbers and their classes, of sums of rows
+    pairs: tuple[int, int, int, int]  # doubtful ones, their rows, numbers of a row, and classes
+    line: tuple[int, int]  # rows of a line search's sample, and classes
     examples: int  # of a sweep
     rank: int
     positives: int  # visits of a class are twice this
 
 
-ON_GPU = Size(65536, 2**28, (10, 1000, 20_000), (65536, 1024, 1000), 1_200_000, 512, 1200)
-INTERPRETED = Size(64, 2**16, (10, 1000, 9000), (200, 30, 7), 500, 40, 12)
+ON_GPU = Size(
+    65536, 2**28, (10, 1000, 20_000), (65536, 1024, 1000), (128_000, 18_000, 1024, 1000),
+    (2048, 1000), 1_200_000, 512, 1200,
+)  # fmt: skip
+INTERPRETED = Size(
+    64, 2**16, (10, 1000, 9000), (200, 30, 7), (300, 40, 30, 7), (20, 100), 500, 40, 12
+)
 PICKED = 64_000  # pairs, at most
 ROW_SUM_ERROR, CLASS_SUM_ERROR = 1e-6, 1e-12  # the latter are added in float64
+ALGEBRA_ERROR = 1e-5  # of what is computed between two passes
 
 
 class Verdict(NamedTuple):
@@ -198,6 +206,42 @@ def pick_verdict(m: int, C: int, device: str) -> Verdict:
     return compared(f"pick, {m:,} x {C:,}", both, true, SOFTMAX_ERROR, R.nbytes, device)
 
 
+# -- between two passes, and on held-out rows ------------------------------------------------------
+
+
+def dots_verdict(k: int, u: int, d: int, C: int, device: str) -> Verdict:
+    random = torch.Generator(device).manual_seed(0)
+    X, V = (torch.randn(rows, d, generator=random, device=device) for rows in (u, C))
+    place = torch.randint(u, (k,), generator=random, device=device)
+    of = torch.randint(C, (k,), generator=random, device=device).sort().values
+    true = pairs.twin(X.double(), place, V.double(), of)
+    both = (lambda: pairs.dots(X, place, V, of)), (lambda: pairs.twin(X, place, V, of))
+    moved = 2 * k * d * X.element_size()
+    return compared(f"dots, {k:,} pairs x {d:,}", both, true, ALGEBRA_ERROR, moved, device)
+
+
+def ranks_verdict(m: int, C: int, device: str) -> Verdict:
+    S, b, y, _ = scores(m, C, device)
+    true = torch.cat(ranks.twin(S.double(), b.double(), y, 1.0))
+
+    def found(work: Callable[..., Any]) -> Any:
+        return torch.cat([each.double() for each in work(S.clone(), b, y, 1.0)])
+
+    both = partial(found, ranks.ranks_and_losses), partial(found, ranks.twin)
+    return compared(f"ranks_and_losses, {m:,} x {C:,}", both, true, ALGEBRA_ERROR, S.nbytes, device)
+
+
+def line_verdict(m: int, K: int, device: str) -> Verdict:
+    random = torch.Generator(device).manual_seed(0)
+    s, d = (torch.randn(m, K, generator=random, device=device) for _ in range(2))
+    rest, w = s.new_zeros((0, 3)), torch.rand(m, generator=random, device=device)
+    true = line.twin(s.double(), d.double(), rest.double(), w.double(), 0.7)
+    given = s, d, rest, w, 0.7
+    both = (lambda: line.line_moments(*given)), (lambda: line.twin(*given))
+    moved = s.nbytes + d.nbytes
+    return compared(f"line_moments, {m:,} x {K:,}", both, true, ALGEBRA_ERROR, moved, device)
+
+
 # -- sweep_classes ---------------------------------------------------------------------------------
 
 
@@ -251,12 +295,15 @@ def verdicts(size: Size, device: str) -> Iterator[Verdict]:
         m = max(1, min(size.rows, size.scores // C))
         yield softmax_verdict(m, C, None, 0, device)
         yield pick_verdict(m, C, device)
+        yield ranks_verdict(m, C, device)
         for half, pieces in ((torch.float16, 1), (torch.float16, 2), (torch.bfloat16, 3)):
             if half is torch.bfloat16 and device != "cuda":
                 continue  # Triton's interpreter does not round to bfloat16
             yield softmax_verdict(m, C, half, pieces, device)
     for half in (torch.float16, torch.float32):
         yield from row_sum_verdicts(*size.sums, half, device)
+    yield dots_verdict(*size.pairs, device)
+    yield line_verdict(*size.line, device)
     small = size._replace(examples=500, positives=min(size.positives, 100))
     for loss in (Logistic(), CalibratedHinge(), Squared()):
         yield sweep_verdict(loss, small, 6, False, device)

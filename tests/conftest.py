@@ -82,3 +82,11 @@ def call(request):
     if request.param == "twin":
         return lambda function, *arguments: function(*arguments)
     return request.getfixturevalue("interpreter")
+
+
+@pytest.fixture
+def _compiler(monkeypatch, tmp_path):
+    """Triton compiles its kernels anew (compiling.py)."""
+    pytest.importorskip("triton")
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))

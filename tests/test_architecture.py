@@ -70,6 +70,8 @@ LAZY = {
     "device/softmax.py": {"device.softmax_kernel"},  # needs Triton
     "device/picking.py": {"device.picking_kernel"},  # likewise
     "device/pairs.py": {"device.pairs_kernel"},  # likewise
+    "device/line.py": {"device.line_kernel"},  # likewise
+    "device/ranks.py": {"device.ranks_kernel"},  # likewise
     "device/row_sums.py": {"device.row_sums_kernel"},  # likewise
     "device/sweep.py": {"device.sweep_kernel"},  # likewise
     "solvers/stochastic.py": {"device.draws"},  # needs torch

@@ -14,6 +14,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from compiling import compiled
 from interpreted import Interpreter
 
 torch = pytest.importorskip("torch")
@@ -330,25 +331,6 @@ POINTERS = {  # of sweep_kernel; others are of the dtype of the rows
         ["positive", "negative", "numbers", "scale", "b", "a", "total", "squares"], "fp64"
     ),
 }  # fmt: skip
-
-
-def compiled(kernel, types, fixed, warps):
-    """The machine code of a kernel for an H100 or H200; needs no GPU."""
-    from triton import compile as build
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    signature = {name: types(name) for name in kernel.arg_names}
-    source = ASTSource(kernel, signature | dict.fromkeys(fixed, "constexpr"), fixed)
-    options = {"num_warps": warps, "enable_fp_fusion": True}
-    return build(source, target=GPUTarget("cuda", 90, 32), options=options).asm["cubin"]
-
-
-@pytest.fixture
-def _compiler(monkeypatch, tmp_path):
-    pytest.importorskip("triton")
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
 
 
 @pytest.mark.usefixtures("_compiler")

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Array, astype, is_numpy, namespace, numbers, to_numpy
+from .arrays import Array, astype, bincount, is_numpy, namespace, to_numpy
 from .data import Examples, Part, Pass
+from .device.ranks import ranks_and_losses
 
 TOP = 5
 BINS = 15  # of confidence, as usual
@@ -17,18 +18,18 @@ class Counts:
     """Of some rows."""
 
     def __init__(self, C: int) -> None:
-        self.hits = np.zeros(C, np.int64)  # rows of each class that are right
-        self.rows = np.zeros(C, np.int64)  # and all of them
+        self.hits = np.zeros(C)  # rows of each class that are right
+        self.rows = np.zeros(C)  # and all of them
         self.top = 0
         self.loss = 0.0
         self.squared_loss = 0.0
         self.waiting: list[Any] = []  # on a device: what `enter` takes, of several blocks
 
-    def enter(self, rank: NDArray[Any], losses: NDArray[Any], y: NDArray[Any]) -> None:
+    def enter(self, rank: Array, losses: Array, y: Array) -> None:
         """Rows of the classes y: how many classes have a larger score, and the losses."""
-        C = len(self.hits)
-        self.hits += np.bincount(y[rank == 0], minlength=C)
-        self.rows += np.bincount(y, minlength=C)
+        C, losses = len(self.hits), astype(losses, np.float64)
+        for mine, rows in (self.hits, rank == 0), (self.rows, rank >= 0):
+            mine += to_numpy(bincount(y, astype(rows, np.float64), C))
         self.top += int((rank < TOP).sum())
         self.loss += float(losses.sum())
         self.squared_loss += float(losses @ losses)
@@ -54,34 +55,25 @@ class MetricsPass(Pass[Counts]):
         return Counts(len(self.b))
 
     def add(self, sums: Counts, part: Part) -> None:
-        S = part.block @ self.WT
-        S += astype(self.b, part.block.dtype)
-        y = part.y
-        own = _own(S, y)
+        S, y = part.block @ self.WT, part.y
+        if not is_numpy(S):  # counted once for all blocks: a device is waited for
+            b = astype(self.b, part.block.dtype)
+            sums.waiting.append((*ranks_and_losses(S, b, y, self.temperature), y))
+            return
+        S += self.b.astype(part.block.dtype)
+        own = S[np.arange(len(y)), y][:, None]
         # a tie goes to the first class, as argmax has it
-        earlier = numbers(S.shape[1], S) < y[:, None]
-        rank = ((own < S) | ((own == S) & earlier)).sum(1)
-        losses = _log_losses(S, own, self.temperature)
-        if is_numpy(rank):
-            sums.enter(rank, losses, y)
-        else:  # once for all blocks: a device is waited for
-            sums.waiting.append((rank, losses, y))
+        rank = ((own < S) | ((own == S) & (np.arange(S.shape[1]) < y[:, None]))).sum(1)
+        sums.enter(rank, _log_losses(S, own, self.temperature), y)
 
     def finish(self, sums: Counts) -> None:
         if sums.waiting:
             columns = zip(*sums.waiting, strict=True)
             sums.waiting = []
-            sums.enter(*(to_numpy(namespace(rows[0]).concat(rows)) for rows in columns))
+            sums.enter(*(namespace(rows[0]).concat(rows) for rows in columns))
 
     def row_bytes(self, dtype: Any) -> int:
         return len(self.b) * 8
-
-
-def _own(S: Array, y: Array) -> Array:
-    """(rows, 1) the score of each row's own class."""
-    if is_numpy(S):
-        return S[np.arange(len(y)), y][:, None]
-    return S.gather(1, y[:, None])
 
 
 def measure(examples: Examples, W: Array, b: Array, temperature: float = 1.0) -> dict[str, float]:
@@ -107,12 +99,10 @@ def measure(examples: Examples, W: Array, b: Array, temperature: float = 1.0) ->
     return found
 
 
-def _log_losses(S: Array, own: Array, temperature: float) -> Array:
-    xp = namespace(S)
-    largest = xp.max(S, axis=1, keepdims=True)
-    scale = 1.0 / temperature
-    normaliser = xp.sum(xp.exp((S - largest) * scale), axis=1, keepdims=True)
-    return astype((xp.log(normaliser) + (largest - own) * scale)[:, 0], np.float64)
+def _log_losses(S: NDArray[Any], own: NDArray[Any], temperature: float) -> NDArray[Any]:
+    largest, scale = S.max(axis=1, keepdims=True), 1.0 / temperature
+    normaliser = np.exp((S - largest) * scale).sum(axis=1, keepdims=True)
+    return (np.log(normaliser) + (largest - own) * scale)[:, 0]
 
 
 def reliability(

@@ -4,6 +4,8 @@
     pick                 the pairs of a row and a class with the largest curvature (picking.py)
     moments, add_by_class    sums of rows, and of the rows of each class (row_sums.py)
     dots                 products of single pairs of rows (pairs.py)
+    line_moments         what the line search asks of its sample (line.py)
+    ranks_and_losses     how good the scores of a chunk are (ranks.py)
     sweep_classes        a pass of SLND, each class visiting one example after the other (sweep.py)
 
 margins.py has the margin losses on tensors, draws.py the random visits of a pass, summing.py the

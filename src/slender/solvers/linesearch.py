@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array, astype, bincount, dtype_of, is_numpy, like, namespace, zeros
 from ..curvature.doubtful import numbered
+from ..device.line import line_moments
 from ..kernels import kernel
 from ..passes.exponential import exp
 from ..passes.residuals import FAST, TINY
@@ -250,26 +251,10 @@ def contend_there(S: Array, T: Array, line: Line) -> None:
 
 def moments(line: Line, w: Array, t: float) -> tuple[float, float]:
     """Σ w E_p[d] and Σ w Var_p[d] with p = softmax(s + t d), over the rows."""
-    return moments_here(line, w, t) if is_numpy(w) else moments_there(line, w, t)
-
-
-def moments_there(line: Line, w: Array, t: float) -> tuple[float, float]:
-    """On a device: all other classes together are one more column, which varies in itself."""
-    xp = namespace(w)
-    s, d, within = line.s + t * line.d, line.d, None
-    if len(line.rest):
-        mass, mean, variance = line.rest.T
-        s = xp.concat([s, (mass + t * mean + 0.5 * t * t * variance)[:, None]], axis=1)
-        d = xp.concat([d, (mean + t * variance)[:, None]], axis=1)
-        within = variance
-    p = s.softmax(1)
-    first = (p * d).sum(1)
-    second = (p * (d - first[:, None]) ** 2).sum(1)
-    if within is not None:
-        second = second + p[:, -1] * within
-    found = xp.stack([(w * first).sum(dtype=xp.float64), (w * second).sum(dtype=xp.float64)])
-    total_mean, total_variance = found.tolist()
-    return total_mean, total_variance
+    if is_numpy(w):
+        return moments_here(line, w, t)
+    mean, variance = line_moments(*line, w, t).tolist()
+    return mean, variance
 
 
 @kernel(fastmath=FAST)
