@@ -16,7 +16,7 @@ from ..device import pairs
 from ..device.factors import inverse_factor
 
 BATCH_BYTES = 2**26  # of the rows that a batch of classes, or a part of one, reads at a time
-STEPS = 2  # sizes of batches from K to 2K: more waste less memory, and take more launches
+STEPS, SMALL = 2, 16  # sizes of batches from K to 2K, from SMALL on: more waste less, launch more
 
 
 class Batch(NamedTuple):
@@ -50,7 +50,7 @@ def batched_gram(rows: Any, centres: Array, P: Array) -> BatchedGram:
     place = torch.cat([rows.place, rows.place.new_zeros(1)])
     root = torch.cat([rows.root, rows.root.new_zeros(1)])
     gram = BatchedGram(X, centres, X @ P, centres @ P, rows.starts, of, place, root, [])
-    steps = np.ceil(STEPS * np.log2(np.maximum(counts, 1))) / STEPS
+    steps = np.ceil(STEPS * np.log2(np.maximum(counts, SMALL))) / STEPS
     size = np.ceil(2.0**steps).astype(np.int64)
     for K in np.unique(size[counts > 0]).tolist():
         alike = np.flatnonzero((size == K) & (counts > 0))
