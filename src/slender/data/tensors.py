@@ -23,7 +23,7 @@ from ..arrays import contiguous, dtype_of, is_numpy, like, to_numpy
 from ..device import row_sums
 from ..device.summing import probes_of
 from ..rows import Rows
-from ..rows.arithmetic import Arithmetic, Plain, ieee
+from ..rows.arithmetic import ROOM, Arithmetic, Plain, ieee
 from ..rows.base import ProductError
 from ..rows.block import Bad
 from ..rows.classwork import ClassWork
@@ -317,8 +317,8 @@ class TensorExamples(Examples):
 
     @cached_property
     def scale(self) -> float:
-        """A power of two near 1 / max w."""
-        return float(np.ldexp(1.0, 1 - int(np.frexp(self.w.max(initial=0.0))[1])))
+        """A power of two that makes the largest weight, and so residuals, fit into halves."""
+        return float(np.ldexp(1.0, ROOM + 1 - int(np.frexp(self.w.max(initial=0.0))[1])))
 
     def reduce(self, p: Pass[Sums]) -> Sums:
         """The sums of a pass over all examples."""

@@ -1,8 +1,8 @@
 """The softmax of a block of rows on a device, and what a pass adds up of it (softmax.py).
 
 The same sums as those of the kernels in residuals.py and doubts.py.  Weights are multiplied by a
-power of two, `scale`, so that the largest is about 1 and residuals fit into halves; the sums are
-divided by it at the end.  What a row adds to the objective is kept until there are many rows: a few
+power of two, `scale`, so that halves have digits for small residuals too; the sums are divided by
+it at the end.  What a row adds to the objective is kept until there are many rows: a few
 operations on a million numbers take as long as on one block.
 """
 
@@ -18,7 +18,7 @@ from .residuals import TINY
 WAITING = 2**22  # rows whose losses are not added up yet, at most
 GROWTH = 2  # a threshold from some rows is applied to so many times as many
 ROOM = 3  # pairs above the threshold for which there is room, times those wanted
-FARTHEST = 1e30  # 1 / sqrt(a_c), at most: in float32 it would be infinite for a class without pairs
+FARTHEST = 1e25  # 1 / sqrt(a_c), at most: in float32 it would be infinite for a class without pairs
 
 
 def add_tensors(p: Any, sums: Any, part: Part) -> None:

@@ -38,7 +38,7 @@ SMALLEST = {"float16": -24, "bfloat16": -133}
 FARTHEST = 100  # power of two by which a matrix is scaled, at most
 EXACT = ("ieee", "none")  # settings of torch with which float32 keeps its digits
 FP32_PRECISION = hasattr(torch.backends.cuda.matmul, "fp32_precision")  # torch 2.9 or newer
-ROOM = 10  # the largest number of a matrix becomes about 2^ROOM: float16 ends at 2^16
+ROOM = 14  # the largest number becomes 2^ROOM or up to twice that: float16 ends at 2^16
 
 
 Split = tuple[list[Tensor], Tensor | None]  # the pieces of a matrix, and its scale
@@ -187,7 +187,7 @@ class Halves(NamedTuple):
 
     @property
     def underflow(self) -> float:
-        return float(2.0 ** (SMALLEST[self.half] - 1 - self.shift * (self.pieces - 1)))
+        return float(2.0 ** (SMALLEST[self.half] - 1 - self.shift * (self.pieces - 1) - ROOM))
 
     @property
     def row_unit(self) -> float:
@@ -195,7 +195,7 @@ class Halves(NamedTuple):
 
     @property
     def row_underflow(self) -> float:
-        return self.underflow * 2.0**-ROOM if self.wide else 0.0
+        return self.underflow if self.wide else 0.0
 
     def finer(self) -> "Halves | Plain | None":
         """With the digits of float32, nearly; for rows of float32, then with all of them."""
@@ -248,7 +248,7 @@ class Halves(NamedTuple):
         return [first.new_empty((first.shape[0], columns)) for _ in range(self.pieces)]
 
     def residuals(self, R: Tensor) -> Split:
-        inverse = power_of_two(R)
+        inverse = power_of_two(R) * 2.0**ROOM
         return self._pieces(R * inverse), inverse.reciprocal()
 
     def _pieces(self, B: Tensor) -> list[Tensor]:
