@@ -22,6 +22,7 @@ from slender.datasets import planted
 from slender.metrics import measure
 from slender.passes import ClassSumsPass, MomentsPass, SoftmaxPass
 from slender.passes.doubts import Wanted
+from slender.passes.residuals import R_X, R
 from slender.problem import Multinomial
 from slender.problem.certificate import certify
 from slender.problem.intercepts import ClassSample, solve
@@ -165,6 +166,21 @@ def test_a_softmax_pass_is_that_of_numpy(A, arithmetic):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=small)
     for mine, other in zip(found.doubts[:2], true.doubts[:2], strict=True):
         np.testing.assert_array_equal(to_numpy(mine), other)
+
+
+def test_halves_have_digits_for_rows_that_are_won():
+    """Residuals of 1e-7 of the weights, which is less than the smallest number of float16."""
+    X, y, rng = made()
+    W = rng.standard_normal((20, 7)).astype(np.float32)
+    W *= 16.0 / np.abs(X @ W).max()
+    y = (X @ W).argmax(1).astype(y.dtype)
+    X *= (18.0 / np.ptp(np.sort(X @ W, axis=1)[:, -2:], axis=1, keepdims=True)).astype(np.float32)
+    rows, wide = tensor_rows(X, Halves("float16"))
+    WT, w, b = rows.arithmetic.rounded(torch.from_numpy(W)), np.full(400, 1 / 400), np.zeros(7)
+    there = examples_of(rows, y, w).reduce(SoftmaxPass(WT, torch.zeros(7)))
+    here = examples_of(as_rows(wide), y, w).reduce(SoftmaxPass(WT.double().numpy(), b))
+    assert here.sums[R] < 1e-6
+    np.testing.assert_allclose(there.G.numpy(), here.G, atol=2.0**-11 * here.sums[R_X])
 
 
 @pytest.mark.parametrize("arithmetic", [None, Halves("float16", 2), Plain(np.dtype(np.float32))])

@@ -73,6 +73,8 @@ def few(
 
 def _by_class(class_index: NDArray[np.int32]) -> list[NDArray[np.intp]]:
     """The rows of each class, increasing."""
-    order = np.argsort(class_index, kind="stable")
+    few = len(class_index) == 0 or class_index.max() < 2**16
+    # 16 bits are sorted by their digits, which takes a tenth of the time
+    order = np.argsort(class_index.astype(np.uint16) if few else class_index, kind="stable")
     bounds = np.flatnonzero(np.diff(class_index[order])) + 1
     return np.split(order, bounds)
