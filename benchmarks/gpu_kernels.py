@@ -200,7 +200,9 @@ def pick_verdict(m: int, C: int, device: str) -> Verdict:
     least = 0.999 * true[-1].float()
 
     def best(work: Callable[..., Any]) -> Any:
-        return work(R, w, sizes, scale, least, 0, 4 * wanted).score.topk(wanted).values
+        room = picking.Room(4 * wanted, w)
+        work(R, w, sizes, scale, least, 0, room)
+        return room.pairs.score.topk(wanted).values
 
     both = partial(best, picking.pick), partial(best, picking.twin)
     return compared(f"pick, {m:,} x {C:,}", both, true, SOFTMAX_ERROR, R.nbytes, device)

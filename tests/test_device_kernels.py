@@ -180,11 +180,36 @@ def test_sums_of_columns(call, name, bend):
 
 
 def pairs_of(R, w, sizes, scale, least, first, room, halves):
-    from slender.device.picking import pick
+    """The places in use, after the pairs of two parts of the rows were added."""
+    from slender.device.picking import Room, pick
 
     R, w, sizes, scale = (torch.from_numpy(a) for a in (R, w, sizes, scale))
-    R = R.half() if halves else R
-    return [each.numpy() for each in pick(R, w, sizes, scale, torch.tensor(least), first, room)]
+    R, found, half = R.half() if halves else R, Room(room, w), len(w) // 2
+    for lo, hi in (0, half), (half, len(w)):
+        rows = slice(lo, hi)
+        pick(R[rows], w[rows], sizes[rows], scale, torch.tensor(least), first + lo, found)
+    return [each[: found.filled].numpy() for each in found.pairs]
+
+
+def pruned(scores, most):
+    from slender.device.picking import Room
+
+    room = Room(20, torch.zeros(1))
+    assert float(room.least(most)) == 0.0
+    room.pairs.score[: len(scores)] = torch.tensor(scores)
+    room.pairs.place[: len(scores)] = torch.arange(len(scores))
+    room.filled = len(scores)
+    room.prune(most)
+    return room
+
+
+def test_a_room_keeps_the_best_pairs():
+    room = pruned([0.5, 3.0, 1.0, 2.0, 0.1], 3)
+    assert sorted(room.pairs.place[: room.filled].tolist()) == [1, 2, 3]
+    assert float(room.least(3)) == 1.0
+    assert not room.pairs.score[room.filled :].any()
+    assert (room.filled, room.free) == (3, 17)
+    assert pruned([0.5, 3.0], 3).filled == 2
 
 
 @pytest.mark.parametrize(("m", "C"), [(50, 7), (6, 3000), (9, 2048), (3, 1)])
@@ -211,6 +236,7 @@ def test_pairs_above_a_score_are_picked(call, m, C, halves):
         np.testing.assert_allclose(of[there], h.ravel()[at], rtol=1e-5, atol=1e-7)
         few = call(pairs_of, R, w, sizes, scale, least, 0, 1 + len(wanted) // 2, halves)[0]
         assert len(few) == 1 + len(wanted) // 2  # no more than there is room for
+        assert few.all()
 
 
 @pytest.mark.parametrize("halves", HALVES)
@@ -442,10 +468,13 @@ def test_the_benchmark_of_kernels_passes():
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     *lines, last = ran.stdout.splitlines()
-    assert last == "all 19 pass"
+    assert last == "all 24 pass"
     counts = {
         "softmax_residuals": 9,
         "pick": 3,
+        "ranks_and_losses": 3,
+        "dots": 1,
+        "line_moments": 1,
         "moments": 2,
         "add_by_class": 2,
         "sweep_classes": 3,

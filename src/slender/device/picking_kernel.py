@@ -18,23 +18,22 @@ PROGRAMS = 8  # a multiprocessor
 
 
 def launch(
-    R: Any, w: Any, sizes: Any, scale: Any, least: Any, first: int, room: int
-) -> tuple[Any, ...]:
-    """As picking.pick."""
+    R: Any, w: Any, sizes: Any, scale: Any, least: Any, first: int,
+    score: Any, place: Any, r: Any, h: Any, filled: int,
+) -> Any:  # fmt: skip
+    """As picking.pick; returns how many places were asked for, those filled before included."""
     m, C = R.shape
-    score, r, h = w.new_zeros((3, room))
-    place = torch.zeros(room, dtype=torch.int64, device=R.device)
-    count = torch.zeros(1, dtype=torch.int32, device=R.device)
+    count = torch.full((1,), filled, dtype=torch.int32, device=R.device)
     width = min(TILE, triton.next_power_of_2(C))
     blocks, rows = triton.cdiv(C, width), TILE // width
     tiles = blocks * triton.cdiv(m, rows)
     with torch.cuda.device_of(R):  # Triton launches on the current device
         pick_kernel[(min(tiles, PROGRAMS * cores(R.device)),)](
             R, w, sizes, scale, least, score, place, r, h, count,
-            R.stride(0), C, m, tiles, first, room,
+            R.stride(0), C, m, tiles, first, len(score),
             BLOCKS=blocks, ROWS=rows, WIDTH=width, num_warps=WARPS, **FUSED,
         )  # fmt: skip
-    return score, place, r, h
+    return count
 
 
 @triton.jit(do_not_specialize=["m", "tiles", "first", "room"])

@@ -113,50 +113,53 @@ class TensorCollector:
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.a = zeros((len(wanted.scale),), wanted.scale, np.float64)
-        self.found: Any = None  # Pairs, see device/picking.py
+        self.room: Any = None  # of device/picking.py
         self.rows = 0  # seen so far
 
     def add(self, R: Array, w: Array, sizes: Array, first: int) -> None:
         """Add the pairs of a block that begins at row `first`, from its residuals w (p - e_y)."""
-        from ..device.picking import Pairs, pick  # noqa: PLC0415  (needs torch)
+        from ..device.picking import Room, pick  # noqa: PLC0415  (needs torch)
 
         (m, C), most, lo = R.shape, self.wanted.most, 0
         scale = astype(self.wanted.scale.clamp_max(FARTHEST), dtype_of(w))
-        room = max(C, ROOM * most)
+        if self.room is None:
+            self.room = Room(most + max(C, ROOM * most), w)
         while lo < m:
-            hi = min(m, lo + max(room // C, GROWTH * self.rows))
-            least = w.new_zeros(()) if self.found is None else self.found.least(most)
-            new = pick(R[lo:hi], w[lo:hi], sizes[lo:hi], scale, least, first + lo, room)
-            if self.found is not None:
-                pairs = zip(self.found, new, strict=True)
-                new = Pairs(*(namespace(w).concat(both) for both in pairs))
-            self.found = new.best(most)
+            hi = min(m, lo + max(1, self.room.free // C, GROWTH * self.rows))
+            least = self.room.least(most)
+            pick(R[lo:hi], w[lo:hi], sizes[lo:hi], scale, least, first + lo, self.room)
+            if self.room.free < max(C, GROWTH * most):
+                self.room.prune(most)
             self.rows, lo = self.rows + hi - lo, hi
 
     def finish(self, scale: float) -> None:
         """Once all blocks are added, for weights that were multiplied by `scale`."""
         self.a /= scale
-        if self.found is not None:
-            score, place, r, h = self.found
-            self.found = type(self.found)(score / scale, place, r / scale, h / scale)
+        if self.room is not None:
+            self.room.prune(self.wanted.most)
+            for each in (self.room.pairs.score, self.room.pairs.r, self.room.pairs.h):
+                each /= scale
+
+    def found(self) -> tuple[Array, ...]:
+        """row, class, r, h and score of the pairs."""
+        if self.room is None:
+            return (self.a[:0].long(),) * 2 + (self.a[:0],) * 3
+        score, place, r, h = (each[: self.room.filled] for each in self.room.pairs)
+        kept = (score > 0).nonzero()[:, 0]
+        score, place, r, h = (each[kept] for each in (score, place, r, h))
+        return place // len(self.a), place % len(self.a), r, h, score
 
     def at_home(self) -> Collector:
         """The same pairs on the host, where those of other parts of the rows are added."""
         home = Collector(self.wanted._replace(scale=to_numpy(self.wanted.scale)))
         home.a = to_numpy(self.a)
-        if self.found is not None:
-            score, place, r, h = map(to_numpy, self.found)
-            found = *np.divmod(place, len(self.a)), r, h, score
-            positive = score > 0
-            home.filled = int(np.count_nonzero(positive))
-            for room, values in zip(home.found, found, strict=True):
-                room[: home.filled] = values[positive]
+        found = [to_numpy(each) for each in self.found()]
+        home.filled = len(found[0])
+        for room, values in zip(home.found, found, strict=True):
+            room[: home.filled] = values
         return home
 
     def doubts(self) -> Doubts:
         """The pairs found, in order."""
-        assert self.found is not None
-        kept = (self.found.score > 0).nonzero()[:, 0]
-        _, place, r, h = (each[kept] for each in self.found)
-        C = len(self.a)
-        return in_order(place // C, place % C, r, h, self.a)
+        row, of, r, h, _ = self.found()
+        return in_order(row, of, r, h, self.a)
