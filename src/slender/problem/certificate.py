@@ -59,7 +59,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from ..arrays import sq_norm, to_numpy
+from ..arrays import Array, sq_norm, to_numpy
 from ..passes.residuals import LSE
 from .intercepts import solve
 from .multinomial import Multinomial, Point
@@ -96,6 +96,14 @@ def blurred(problem: Multinomial, point: Point) -> float:
     G = point.lam * float(np.sqrt(sq_norm(point.theta[:, :-1])))
     kl, e = slack(problem, point, Nearest(0.0, still, still), G, off)
     return kl + (e + off.gradient) ** 2 / (2.0 * point.lam)
+
+
+def off_balance(problem: Multinomial, point: Point, g: Array) -> float:
+    """(3) from intercepts with the gradient g alone, as if that in W were zero."""
+    r = to_numpy(g) - float(g.mean())
+    G = point.lam * float(np.sqrt(sq_norm(point.theta[:, :-1])))
+    kl, e = slack(problem, point, Nearest(0.0, r, np.zeros_like(r)), G, none(problem))
+    return kl + e**2 / (2.0 * point.lam)
 
 
 def certify(problem: Multinomial, point: Point) -> Certificate:

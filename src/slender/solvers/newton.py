@@ -34,7 +34,7 @@ from ..curvature.doubtful_tensors import Batch, BatchedCorrection, BatchedGram
 from ..data.examples import Readings
 from ..passes.doubts import Doubts
 from ..problem import Multinomial, Point
-from ..problem.certificate import blurred, certify, hopeful
+from ..problem.certificate import blurred, certify, hopeful, off_balance
 from ..problem.intercepts import (
     DENSE,
     ClassDiagonal,
@@ -68,7 +68,9 @@ MEMORY, FEWER, LARGE = 10, 8, 20 * 2**20
 PATIENCE = 100
 WORSE = 1e-5  # share of the objective that rounding may add after a step of the intercepts
 LITTLE = 1e-3  # share of the gap: a change of the weights that costs less needs no pass
-DIAGONAL_STEPS = 2  # of the intercepts before a proof with many classes: each gains a digit or more
+# Steps of the intercepts before a proof with many classes, which gain a digit or so each: until what
+# is left takes this share of the goal, or so many.
+LEFT, DIAGONAL_STEPS = 0.25, 6
 # Without a penalty there is no certificate: stop when a step gains less than this share of tol
 # times the objective, or when the objective is less than this share of tol.
 UNPENALISED = 1e-3
@@ -297,17 +299,20 @@ class Newton(Solver[NewtonState]):
 
     def _newton_intercepts(self, state: NewtonState) -> Array:
         """theta after Newton steps of the intercepts alone."""
-        theta, A, g = copy(state.here.theta), state.here.A, state.here.g
+        problem, point = self.at_work(state), state.here
+        theta, A, g = copy(point.theta), point.A, point.g
         if A is None:
-            A, _ = curvature(self.at_work(state), state).classes(
-                theta, SURE * residuals_of(state.here)
-            )
-        for again in range(1 if self.problem.n_classes <= DENSE else DIAGONAL_STEPS):
+            A, _ = curvature(problem, state).classes(theta, SURE * residuals_of(point))
+        last = False
+        for again in range(1 if problem.n_classes <= DENSE else DIAGONAL_STEPS):
             if again:
-                g, A = self.at_work(state).classes_at(theta)
+                g, A = problem.classes_at(theta)
+                last = off_balance(problem, point, g) <= LEFT * self.tol * point.objective
             tau = -astype(newton_step(A, g), dtype_of(theta))
             theta[:, -1] += tau
             state.sample.shift(tau)
+            if last:
+                break
         return theta
 
 
