@@ -114,22 +114,12 @@ def test_the_inverse_is_that_of_the_blocks_with_their_doubtful_rows(monkeypatch,
     for c in range(4):
         mine = slice(rows.starts[c], rows.starts[c + 1])
         U = rows.root[mine, None] * (rows.X[rows.place[mine]] - blocks.centres[c])
-        doubts = rows.root[mine] ** 2 / doubtful.COUPLED
+        doubts = rows.root[mine] ** 2
         assert rows.rest[c] == pytest.approx(h[:, c].sum() - doubts.sum())
         H = rows.rest[c] * sigma + lam * np.eye(5) + U.T @ U
         np.testing.assert_allclose(H @ got[c], gradient[c, :-1], atol=1e-9)
         in_X = [np.flatnonzero((centred == x).all(axis=1))[0] for x in rows.X[rows.place[mine]]]
         np.testing.assert_allclose(doubts, h[in_X, c], rtol=1e-9)
-
-
-def test_a_row_in_doubt_between_two_groups_of_classes_bends_twice_as_much_as_its_blocks():
-    """Along the steps that its blocks propose, each class on its own."""
-    for p in ([0.5, 0.5], [0.999, 0.001], [0.02, 0.98], [0.99, 0.005, 0.005]):
-        p = np.array(p)
-        r, h = p - np.eye(len(p))[0], p * (1 - p)
-        step = -r / h
-        bend = p @ step**2 - (p @ step) ** 2
-        assert -(r @ step) / bend == pytest.approx(1.0 / doubtful.COUPLED, rel=0.01)
 
 
 def test_a_class_whose_factor_rounding_spoils_does_without():

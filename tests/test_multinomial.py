@@ -299,14 +299,16 @@ def test_two_loops_are_bfgs():
     H = M @ M.T + np.eye(6)
     pairs = SecantPairs(3, np.float64)
     H0 = np.diag(rng.random(6) + 0.5)
-    B = H0.copy()
+    made = []
     for _ in range(3):
         s = rng.standard_normal((2, 3))
         y = (H @ s.ravel()).reshape(2, 3)
         pairs.add(s, y, 0.0, 1.0)
-        rho = 1 / (s.ravel() @ y.ravel())
-        V = np.eye(6) - rho * np.outer(y, s)
-        B = V.T @ B @ V + rho * np.outer(s, s)
+        made.append((s.ravel(), y.ravel()))
+    B = H0 * (s.ravel() @ y.ravel()) / (y.ravel() @ H0 @ y.ravel())  # scaled by the last pair
+    for s, y in made:
+        V = np.eye(6) - np.outer(y, s) / (s @ y)
+        B = V.T @ B @ V + np.outer(s, s) / (s @ y)
 
     class Inverse:
         def __matmul__(self, G):
@@ -317,6 +319,7 @@ def test_two_loops_are_bfgs():
     pairs.change_lam(0.5)  # the last column is the intercept's and has no penalty
     s, y, *_ = pairs.kept[0]
     np.testing.assert_allclose(y[:, -1], (H @ s.ravel()).reshape(2, 3)[:, -1])
+    assert pairs.kept[0].sy == pytest.approx((s * y).sum())
     want = (H @ s.ravel()).reshape(2, 3)[:, :-1] + 0.5 * s[:, :-1]
     np.testing.assert_allclose(y[:, :-1], want)
 

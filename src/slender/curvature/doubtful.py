@@ -5,7 +5,7 @@ a few rows hold most of a_c, the block of class c is not a_c times the shared co
 rows (passes/doubts.py) are then treated separately.  Without them a_c becomes r_c, and in rows
 centred at m_c the block is
 
-    B_c + U_cᵀ U_c        B_c = r_c Σ + lam I        U_c = the rows sqrt(f h_ic) (x_i - m_c)
+    B_c + U_cᵀ U_c        B_c = r_c Σ + lam I        U_c = the rows sqrt(h_ic) (x_i - m_c)
 
 Its inverse contains a small matrix, with one row and column for each doubtful row of the class:
 
@@ -16,11 +16,6 @@ With Σ = P diag(s) Pᵀ + s_rest (I - P Pᵀ), inside = 1/(r s + lam) and outsi
     U B⁻¹ Uᵀ = outside U Uᵀ + (U P) diag(inside - outside) (U P)ᵀ
 
 where U Uᵀ, which is most of the work, does not depend on lam.
-
-Blocks leave out what couples the classes.  If a row is in doubt between two groups of classes, its
-own and another, and each class moves it by its own Newton step, together they move it twice as far
-as they should.  So doubtful rows count COUPLED times, f = 2; means do not, f = 1.  Steps then need
-less shortening: with f = 1 paths on planted separable rows take an eighth more passes.
 
 The other pairs of class c, whose curvature is r_c, are rows of the class and rows of other classes.
 The means of these two groups are far apart compared with Σ, so each group is also a row of U_c: its
@@ -66,7 +61,6 @@ ROW_BYTES = 64 * 2**20  # of the doubtful rows, held dense; the least doubtful o
 # Doubts a class has on average, K: as many as cost, K² (d + K) for each class, a small share of a
 # pass (DOUBTS²) or so few multiply-adds in all, and have matrices of so many bytes.
 DOUBTS, LITTLE, GRAM_BYTES, MOST_DOUBTS = 0.6, 10**7, 128 * 2**20, 128
-COUPLED = 2.0  # f of a doubtful row
 CROWD = 4  # times the average is the most that a class may have
 SHARE = 0.9  # h is about |ρ| if Σ h is more than this share of Σ |ρ|
 FEW = 1e-3  # of a class's curvature: a group that holds less has no mean
@@ -91,7 +85,7 @@ class DoubtfulRows(NamedTuple):
     X: Array  # (u, d) centred
     place: Array  # of each pair's row in X
     starts: Array  # (C + 1,) where a class's pairs begin
-    root: Array  # sqrt(f h) of each pair
+    root: Array  # sqrt(h) of each pair
     rest: Array  # (C,) the curvature of all pairs that are not doubtful
     a: Array  # (C,) of all pairs
     centres: Array | None = None  # (C, d) m_c, if the means of the classes are known,
@@ -128,7 +122,7 @@ def rows_of(problem: Multinomial, point: Point, means: Array | None = None) -> D
         X=X,
         place=place,
         starts=xp.searchsorted(doubts.of, numbers(C + 1, a)),
-        root=astype(xp.sqrt(COUPLED * doubts.h), problem.rows.dtype),
+        root=astype(xp.sqrt(doubts.h), problem.rows.dtype),
         rest=xp.clip(a - bincount(doubts.of, doubts.h, C), 0.0, None),
         a=a,
     )
@@ -282,7 +276,7 @@ class Correction:
 
 @register_jitable
 def seen_from(centre, X, place, root):  # type: ignore[no-untyped-def]
-    """The rows sqrt(f h) (x - centre) of a class."""
+    """The rows sqrt(h) (x - centre) of a class."""
     U = np.empty((len(place), X.shape[1]), X.dtype)
     for i in range(len(place)):
         x = X[place[i]]

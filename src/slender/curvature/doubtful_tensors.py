@@ -1,7 +1,7 @@
 """The matrices of doubtful rows on a device (doubtful.py has the formulas).
 
 Pairs of a row and a class are numbered; number k, beyond the last one, is no pair and has
-sqrt(f h) = 0.  Classes have different numbers of pairs.  Those with about as many form a batch, in
+sqrt(h) = 0.  Classes have different numbers of pairs.  Those with about as many form a batch, in
 which number k fills the missing places: it changes nothing, since I + U B⁻¹ Uᵀ then has a row of
 the identity there.  Only these small matrices are batched.  U itself, much larger, is never stored:
 its products with vectors read the rows of X.
@@ -37,7 +37,7 @@ class BatchedGram(NamedTuple):
     starts: Array  # (C + 1,) where a class's pairs begin
     of: Array  # (k,) the class of each pair,
     place: Array  # (k + 1,) its row in X
-    root: Array  # (k + 1,) and sqrt(f h)
+    root: Array  # (k + 1,) and sqrt(h)
     batches: list[Batch]
 
 
@@ -79,7 +79,7 @@ def _batch(gram: BatchedGram, classes: Any, K: int, k: int) -> Batch:
 
 
 def seen_from(gram: BatchedGram, X: Array, pair: Array, centre: Array) -> Array:
-    """(b, K, d) the rows sqrt(f h) (x - m_c) of each class, for rows X of any kind."""
+    """(b, K, d) the rows sqrt(h) (x - m_c) of each class, for rows X of any kind."""
     return (X[gram.place[pair]] - centre[:, None]) * gram.root[pair][..., None]
 
 

@@ -2,8 +2,8 @@
 
     H0     = inverse blocks of the classes, updated every few steps with the doubtful rows that a
                                           pass has found     (curvature/classwise.py, doubtful.py)
-    D      = -H ∇P                        H: H0 corrected by the last 8 or 10 pairs (two loops) of
-                                          points with about the same curvature
+    D      = -H ∇P                        H: gamma H0 corrected by the last 8 or 10 pairs of points
+                                          with about the same curvature     (secant_pairs.py)
     t      = root of phi' on a sample     (linesearch.py)
     theta <- theta + t D                  one pass: objective, gradient, and the next pair
 
@@ -68,8 +68,8 @@ MEMORY, FEWER, LARGE = 10, 8, 20 * 2**20
 PATIENCE = 100
 WORSE = 1e-5  # share of the objective that rounding may add after a step of the intercepts
 LITTLE = 1e-3  # share of the gap: a change of the weights that costs less needs no pass
-# Steps of the intercepts before a proof with many classes, which gain a digit or so each: until what
-# is left takes this share of the goal, or so many.
+# Steps of the intercepts before a proof with many classes: each gains a digit or so, until what is
+# left takes this share of the goal.
 LEFT, DIAGONAL_STEPS = 0.25, 6
 # Without a penalty there is no certificate: stop when a step gains less than this share of tol
 # times the objective, or when the objective is less than this share of tol.

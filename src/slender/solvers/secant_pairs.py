@@ -59,7 +59,15 @@ class SecantPairs:
             self.kept = [*self.kept, Pair(s, y, sy, doubt)][-self.memory :]
 
     def direction(self, gradient: Array, H0: Any) -> Array:
-        """-H ∇P, by the two loops of L-BFGS."""
+        """-H ∇P, by the two loops of L-BFGS, from gamma H0.
+
+        gamma = <s, y> / <y, H0 y> of the last pair (Nocedal 1980).  H0 has the curvature of single
+        classes, not what couples them, and may be several times too large or too small; the pairs
+        are not, and no step length would fit both.
+        """
+        _, y, sy, _ = self.kept[-1]
+        bend = float(inner(y, H0 @ y))
+        gamma = float(sy) / bend if bend > 0.0 else 1.0
         q = -gradient
         alphas = []
         for s, y, sy, _ in reversed(self.kept):
@@ -67,6 +75,7 @@ class SecantPairs:
             alphas.append(alpha)
             add_scaled(-alpha, y, q)
         q = H0 @ q
+        q *= gamma
         for (s, y, sy, _), alpha in zip(self.kept, reversed(alphas), strict=True):
             beta = inner(y, q) / sy
             add_scaled(alpha - beta, s, q)
