@@ -13,6 +13,7 @@ from ..arrays import Array, dot, dtype_of, namespace
 from ..curvature.classwise import Blocks, Classwise, Inverse
 from ..curvature.doubtful import DoubtfulRows, rows_of, wanted
 from ..data.examples import Readings
+from ..passes.doubts import Wanted
 from ..passes.residuals import R
 from ..problem import Multinomial, Point
 from ..problem.certificate import hopeful
@@ -193,11 +194,13 @@ def line_search(
     point = state.here
     noise = NOISE[problem.rows.dtype.char] * abs(point.objective)
     due = state.age % REFRESH == 0 or changed(state)
-    doubts = wanted(problem, inverse(problem, state).A.diagonal) if due else None
+    doubts: Wanted | None = None
     trial: Point | None = None
     for trials in range(TRIALS):
         if trials and -t * slope < noise:
             break  # the possible gain is smaller than rounding errors
+        if due or trials:  # a sample that misleads does not have the rows that matter any more
+            doubts = doubts or wanted(problem, inverse(problem, state).A.diagonal)
         trial = None  # make room for the next one
         theta = point.theta + float(t) * D
         trial = problem.at(theta, state.lam, near and problem.intercept, doubts)
