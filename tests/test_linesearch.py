@@ -102,3 +102,19 @@ def test_a_sample_of_all_rows_stays():
     sample.move_to(near.theta)
     sample.focus(some, near, rng)
     assert sample.X is X
+
+
+def test_a_step_that_was_too_long_asks_for_doubtful_rows(monkeypatch):
+    """The sample has missed rows that matter: the next trial looks for them."""
+    asked, at = [], Multinomial.at
+
+    def spy(self, theta, lam, second=False, wanted=None):
+        asked.append(wanted is not None)
+        return at(self, theta, lam, second, wanted)
+
+    monkeypatch.setattr(Multinomial, "at", spy)
+    monkeypatch.setattr(linesearch.LineSample, "root", lambda *_: 1000.0)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 5)), rng.integers(0, 3, 300)
+    LogisticClassifier(random_state=0, max_iter=4).fit(X, y)
+    assert asked[:2] == [False, True]

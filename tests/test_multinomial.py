@@ -315,7 +315,9 @@ def test_two_loops_are_bfgs():
             return (H0 @ G.ravel()).reshape(2, 3)
 
     g = rng.standard_normal((2, 3))
-    np.testing.assert_allclose(pairs.direction(g, Inverse()).ravel(), -B @ g.ravel(), rtol=1e-10)
+    np.testing.assert_allclose(
+        pairs.direction(g, Inverse(), pairs.scale(Inverse())).ravel(), -B @ g.ravel(), rtol=1e-10
+    )
     pairs.change_lam(0.5)  # the last column is the intercept's and has no penalty
     s, y, *_ = pairs.kept[0]
     np.testing.assert_allclose(y[:, -1], (H @ s.ravel()).reshape(2, 3)[:, -1])

@@ -50,6 +50,7 @@ class NewtonState:
     point: Point | None = None  # the last one evaluated
     wide: int = 0  # how often has the fit switched to a finer arithmetic?
     age: int = 0  # steps counted for REFRESH
+    gamma: float | None = None  # the size of H0 by a pair, once there is one
     doubtful: DoubtfulRows | None = None
     blocks: Blocks | None = None
     built: float = 0.0  # the doubt where they were built
@@ -140,7 +141,7 @@ def directions(problem: Multinomial, state: NewtonState) -> Iterator[Array]:
     # H0 has no name here: while a pass reads the rows, it would outlive its blocks
     state.pairs.forget(doubt(state.here), ALIKE)
     if state.pairs.kept:
-        yield state.pairs.direction(gradient, inverse(problem, state))
+        yield state.pairs.direction(gradient, inverse(problem, state), size(problem, state))
         inverse(problem, state, anew=not fresh)
     yield -(inverse(problem, state) @ gradient)
     H0 = inverse(problem, state)
@@ -166,8 +167,16 @@ def inverse(problem: Multinomial, state: NewtonState, anew: bool = False) -> Inv
         )
         state.built = doubt(point)
     if state.H0 is None:
-        state.H0 = state.blocks.inverse(state.lam)
+        state.H0, state.gamma = state.blocks.inverse(state.lam), None
     return state.H0
+
+
+def size(problem: Multinomial, state: NewtonState) -> float:
+    """gamma, by the last pair when H0 is new; it changes little until the next one."""
+    H0 = inverse(problem, state)
+    if state.gamma is None:
+        state.gamma = state.pairs.scale(H0)
+    return state.gamma
 
 
 def move_along(problem: Multinomial, state: NewtonState, D: Array, near: bool) -> bool:

@@ -58,16 +58,18 @@ class SecantPairs:
         if float(sy) > np.finfo(self.dtype).eps * size:  # else it shows no curvature
             self.kept = [*self.kept, Pair(s, y, sy, doubt)][-self.memory :]
 
-    def direction(self, gradient: Array, H0: Any) -> Array:
-        """-H ∇P, by the two loops of L-BFGS, from gamma H0.
+    def scale(self, H0: Any) -> float:
+        """gamma = <s, y> / <y, H0 y> of the last pair, which tells the size of H0 (Nocedal 1980).
 
-        gamma = <s, y> / <y, H0 y> of the last pair (Nocedal 1980).  H0 has the curvature of single
-        classes, not what couples them, and may be several times too large or too small; the pairs
-        are not, and no step length would fit both.
+        H0 has the curvature of single classes, not what couples them, and may be several times too
+        large or too small; the pairs are not, and no step length would fit both.
         """
         _, y, sy, _ = self.kept[-1]
         bend = float(inner(y, H0 @ y))
-        gamma = float(sy) / bend if bend > 0.0 else 1.0
+        return float(sy) / bend if bend > 0.0 else 1.0
+
+    def direction(self, gradient: Array, H0: Any, gamma: float = 1.0) -> Array:
+        """-H ∇P, by the two loops of L-BFGS from gamma H0."""
         q = -gradient
         alphas = []
         for s, y, sy, _ in reversed(self.kept):
