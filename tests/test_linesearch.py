@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
 from slender import LogisticClassifier
 from slender.arrays import dot
@@ -116,5 +117,6 @@ def test_a_step_that_was_too_long_asks_for_doubtful_rows(monkeypatch):
     monkeypatch.setattr(linesearch.LineSample, "root", lambda *_: 1000.0)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 5)), rng.integers(0, 3, 300)
-    LogisticClassifier(random_state=0, max_iter=4).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        LogisticClassifier(random_state=0, max_iter=4).fit(X, y)
     assert asked[:2] == [False, True]

@@ -44,7 +44,8 @@ from .quasinewton import NewtonState, begin, descend, enter, narrow
 from .rankone import RankOne
 
 TELLS = 0.1  # of the standard error of the held-out log loss: smaller differences do not matter
-STEEP = 0.05  # of the change of the held-out log loss from one value to the next
+STEEP = 0.05  # of the change of the held-out log loss from one value to the next,
+LOOSEST = 0.1  # but no more than this share of the objective: values may lie decades apart
 GAIN = 0.1  # of the target gap: a step that gains less is the last one at its penalty
 HOPELESS = 10.0  # times the target gap: if float32 stalls above it, continue in float64
 LOOSER = 3.0
@@ -60,7 +61,8 @@ class Walk:
 
     read: Readings  # of the fold's rows
     state: Any = None  # of the solver; passed on from value to value
-    error: float = 0.0  # the gap that validation cannot notice, from the last values
+    error: float = 0.0  # the gap that validation cannot notice, from the last values,
+    steep: float = 0.0  # and the one that is small beside what they changed
     models: list[Factors] = field(default_factory=list)  # of every value, if they are kept
     judged: Record = field(default_factory=dict)  # the last figures on the held-out rows
     found: Record | None = None  # at this value so far; None: not begun
@@ -202,10 +204,11 @@ def _of_mean(errors: list[float]) -> float:
 class NewtonAlong(Newton):
     """One value of lam, solved as accurately as validation can distinguish.
 
-    `error` is the gap that validation cannot notice.
+    `error` is the gap that validation cannot notice, `steep` one that is small beside its changes.
     """
 
     error: float = 0.0
+    steep: float = 0.0
 
     def step(self, state: NewtonState) -> Record:
         if state.point is None:
@@ -233,7 +236,8 @@ class NewtonAlong(Newton):
         return self.record(state)
 
     def _goal(self, state: NewtonState) -> float:
-        return max(self.tol * state.objective, self.error)
+        steep = min(self.steep, LOOSEST * state.objective)
+        return max(self.tol * state.objective, self.error, steep)
 
 
 class NewtonFold(Fold):
@@ -245,7 +249,7 @@ class NewtonFold(Fold):
 
     def solver(self, walk: Walk, penalties: Record) -> NewtonAlong:
         lam = self.problem.lam_of(penalties["C"])
-        return NewtonAlong(self.problem, lam, self.tol, error=walk.error)
+        return NewtonAlong(self.problem, lam, self.tol, error=walk.error, steep=walk.steep)
 
     def model(self, walk: Walk) -> tuple[Array, Array]:
         """(W, b), one row per class, for the rows as they are fitted."""
@@ -255,7 +259,7 @@ class NewtonFold(Fold):
         figures = self.judge(self.held_out, *self.model(walk))
         before = walk.judged.get("log_loss", figures["log_loss"])
         change = abs(figures["log_loss"] - before)
-        walk.error = max(TELLS * figures["log_loss_error"], STEEP * change)
+        walk.error, walk.steep = TELLS * figures["log_loss_error"], STEEP * change
         walk.judged = figures
         return figures
 
