@@ -225,6 +225,16 @@ def test_a_choice_inside_its_grid_or_of_one_value_says_nothing(data):
         assert not edges(said)
 
 
+def test_a_value_decades_away_is_solved_too(data):
+    """However much the log loss changed before it: its figures would be those of its start."""
+    held_out = data.X_test[:60], data.y_test[:60]
+    path = LinearProbe([1e-5, 0.03, 1e4], validation=held_out, full=True, random_state=0)
+    last = path.fit(data.X_train, data.y_train).path_[-1]
+    best = LogisticClassifier(C=1e4, random_state=0).fit(data.X_train, data.y_train)
+    allowed = max(0.1 * last["objective"], 0.1 * path.path_[-2]["log_loss_error"])
+    assert last["objective"] - best.objective_ <= allowed
+
+
 def test_callbacks_see_every_c_and_a_seed_repeats_the_fit(data):
     seen = []
     probe = LinearProbe(6, random_state=1, callbacks=[lambda r, w: seen.append(r["C"])])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..arrays import numbers
 from .softmax import by_kernel
 
 
@@ -22,6 +23,6 @@ def twin(S: Any, b: Any, y: Any, temperature: float) -> tuple[Any, Any]:
     """The same in plain torch."""
     S += b
     own = S.gather(1, y[:, None])
-    earlier = y.new_tensor(range(S.shape[1])) < y[:, None]
+    earlier = numbers(S.shape[1], S) < y[:, None]
     rank = ((own < S) | ((own == S) & earlier)).sum(1)
     return rank, (S / temperature).logsumexp(1) - own[:, 0] / temperature

@@ -19,7 +19,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from ..arrays import Array, astype, copy, dtype_of, is_numpy, namespace, set_diagonal
-from ..device.factors import inverse_factor
+from ..device import factors
 
 DENSE = 256  # classes up to which A is formed: n C² more multiply-adds in a pass
 EXACT = 1e-9  # relative to g: a solution with a residual this small counts as exact
@@ -39,8 +39,8 @@ class ClassCurvature(Protocol):
     tol: ClassVar[float]  # to what residual A⁺ g is worth solving
 
     @property
-    def factor(self) -> Array | None:
-        """The inverse of the lower factor of A, as exact as that, if it has one."""
+    def inverse_factor(self) -> Array | None:
+        """L⁻¹ of A = L Lᵀ, as exact as `tol`, if it has one."""
 
     @property
     def diagonal(self) -> Vector:
@@ -56,7 +56,7 @@ class ClassMatrix:
 
     complete: ClassVar[bool] = True
     tol: ClassVar[float] = EXACT
-    factor: ClassVar[None] = None
+    inverse_factor: ClassVar[None] = None
     A: Vector
 
     @property
@@ -83,15 +83,15 @@ class ClassSample:
         return self.mass * v - (self.w * Pv) @ self.P
 
     @cached_property
-    def factor(self) -> Array | None:
-        """Of A + a multiple of 1 1ᵀ, on a device that factors a small matrix at once."""
+    def inverse_factor(self) -> Array | None:
+        """L⁻¹ of A + a multiple of 1 1ᵀ, on a device: it factors a small matrix at once."""
         if is_numpy(self.P) or len(self.mass) > FACTORED:
             return None
         A = -astype(self.P.T @ (self.P * self.w[:, None]), np.float64)
         diagonal = self.diagonal.clamp_min(NULL * self.diagonal.amax())
         A += diagonal.mean()
         set_diagonal(A, diagonal * (1.0 + RIDGE) + diagonal.mean())
-        inverse = inverse_factor(A)
+        inverse = factors.inverse_factor(A)
         return inverse if bool(inverse.any()) else None
 
 
@@ -101,7 +101,7 @@ class ClassDiagonal:
 
     complete: ClassVar[bool] = False
     tol: ClassVar[float] = EXACT
-    factor: ClassVar[None] = None
+    inverse_factor: ClassVar[None] = None
     diagonal: Vector
 
     def __matmul__(self, v: Vector) -> Vector:
@@ -119,8 +119,8 @@ def solve(A: ClassCurvature, g: Vector, tol: float = EXACT, most: int | None = N
         inverse = xp.where(a > NULL * a.max(), 1.0 / a, 0.0)
     free = astype(inverse > 0.0, np.float64)
     g = (g - g.mean()) * free
-    if tol >= A.tol and A.factor is not None:
-        x = (A.factor @ g) @ A.factor * free
+    if tol >= A.tol and A.inverse_factor is not None:
+        x = (A.inverse_factor @ g) @ A.inverse_factor * free
     else:
         x = conjugate_gradients(lambda v: (A @ v) * free, g, inverse, tol, most or len(g))
     return x - x.mean()

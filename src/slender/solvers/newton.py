@@ -192,7 +192,9 @@ class Newton(Solver[NewtonState]):
         before = state.here
         theta = self._newton_intercepts(state) if better else before.theta
         state.wide += 1
-        while narrow(self.at_work(state)) and blurred(self.at_work(state), before) > goal:
+        while np.isfinite(goal) and narrow(self.at_work(state)):
+            if blurred(self.at_work(state), before) <= goal:
+                break
             state.wide += 1
         problem = self.at_work(state)
         dtype = problem.rows.dtype

@@ -9,11 +9,11 @@ C.  The start at a new value costs no pass: the gradient found at the last one, 
 the pairs of L-BFGS can be used again, since the data's part of them does not depend on lam.  A
 value is solved only as accurately as validation can distinguish: until the gap is the largest of
 tol times the objective, a share TELLS of the standard error of the held-out log loss, and a share
-STEEP of what the log loss changed at the last value.  If the penalty is weak and the objective
-small, a gap relative to the objective would ask for accuracy that has no effect on held-out rows.
-Where the log loss still changes much from value to value, an error that is small beside that
-change does not affect the choice; where it turns, the change vanishes.  The gap of a record is the
-one that can be proved without another pass.
+STEEP of what the log loss changed at the last value, but at most LOOSEST times the objective.  If
+the penalty is weak and the objective small, a gap relative to the objective would ask for accuracy
+that has no effect on held-out rows.  Where the log loss still changes much from value to value, an
+error that is small beside that change does not affect the choice; where it turns, the change
+vanishes.  The gap of a record is the one that can be proved without another pass.
 
 Trace norm (TN12, §4.1).  lambda1 decreases from lambda1_max, lambda2 from its largest value, both
 geometrically.  The grid is traversed back and forth, so that consecutive pairs differ in one
@@ -45,7 +45,7 @@ from .rankone import RankOne
 
 TELLS = 0.1  # of the standard error of the held-out log loss: smaller differences do not matter
 STEEP = 0.05  # of the change of the held-out log loss from one value to the next,
-LOOSEST = 0.1  # but no more than this share of the objective: values may lie decades apart
+LOOSEST = 0.1  # but at most this share of the objective: values may lie decades apart
 GAIN = 0.1  # of the target gap: a step that gains less is the last one at its penalty
 HOPELESS = 10.0  # times the target gap: if float32 stalls above it, continue in float64
 LOOSER = 3.0
@@ -62,7 +62,7 @@ class Walk:
     read: Readings  # of the fold's rows
     state: Any = None  # of the solver; passed on from value to value
     error: float = 0.0  # the gap that validation cannot notice, from the last values,
-    steep: float = 0.0  # and the one that is small beside what they changed
+    steep: float = 0.0  # and one that is small beside the change between them
     models: list[Factors] = field(default_factory=list)  # of every value, if they are kept
     judged: Record = field(default_factory=dict)  # the last figures on the held-out rows
     found: Record | None = None  # at this value so far; None: not begun
@@ -204,7 +204,8 @@ def _of_mean(errors: list[float]) -> float:
 class NewtonAlong(Newton):
     """One value of lam, solved as accurately as validation can distinguish.
 
-    `error` is the gap that validation cannot notice, `steep` one that is small beside its changes.
+    `error` is a gap that validation cannot notice, `steep` one that is small beside the last change
+    of the held-out log loss.
     """
 
     error: float = 0.0

@@ -68,7 +68,7 @@ class SecantPairs:
         bend = float(inner(y, H0 @ y))
         return float(sy) / bend if bend > 0.0 else 1.0
 
-    def direction(self, gradient: Array, H0: Any, gamma: float = 1.0) -> Array:
+    def direction(self, gradient: Array, H0: Any, gamma: float) -> Array:
         """-H ∇P, by the two loops of L-BFGS from gamma H0."""
         q = -gradient
         alphas = []
